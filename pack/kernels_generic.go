@@ -1,0 +1,59 @@
+package pack
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// generic is plain Go: the reference that every other set is compared with.
+var generic = kernelSet{
+	name:       "generic",
+	copyRows:   copyRowsGeneric,
+	widenRows:  widenRowsGeneric,
+	narrowRows: narrowRowsGeneric,
+	inexact:    inexactGeneric,
+}
+
+func copyRowsGeneric(dst, src []byte, n, dstRow, srcRow, rows int) {
+	for d, s := 0, 0; rows > 0; rows-- {
+		copy(dst[d:d+n], src[s:s+n])
+		d += dstRow
+		s += srcRow
+	}
+}
+
+func widenRowsGeneric(dst []byte, src []float32, n, dstRow, srcRow, rows int) {
+	for d, s := 0, 0; rows > 0; rows-- {
+		to := dst[8*d : 8*(d+n)]
+		for _, v := range src[s : s+n] {
+			binary.NativeEndian.PutUint64(to, widen(math.Float32bits(v)))
+			to = to[8:]
+		}
+		d += dstRow
+		s += srcRow
+	}
+}
+
+func narrowRowsGeneric(dst []float32, src []byte, n, dstRow, srcRow, rows int) {
+	for d, s := 0, 0; rows > 0; rows-- {
+		to := dst[d : d+n]
+		from := src[8*s : 8*(s+n)]
+		for i := range to {
+			u, _ := narrow(binary.NativeEndian.Uint64(from))
+			to[i] = math.Float32frombits(u)
+			from = from[8:]
+		}
+		d += dstRow
+		s += srcRow
+	}
+}
+
+func inexactGeneric(src []byte) int {
+	for i := 0; len(src) >= 8; i++ {
+		if _, ok := narrow(binary.NativeEndian.Uint64(src)); !ok {
+			return i
+		}
+		src = src[8:]
+	}
+	return -1
+}
