@@ -1,0 +1,328 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/internal/mpi"
+)
+
+// A Comm is a communicator: a group of ranks of which this process, or this
+// goroutine, is one.
+type Comm struct {
+	link  link
+	rank  int
+	size  int
+	watch time.Duration
+	freed bool
+}
+
+// link is what moves data between the ranks: MPI, or memory of one process. The
+// calls are named by op in error texts. Each of them waits at most for limit and
+// then returns an error that wraps ErrDead, now and on every later call.
+type link interface {
+	reduceInt64(op string, kind Op, v []int64, limit time.Duration) error
+	reduceFloat64(op string, kind Op, v []float64, limit time.Duration) error
+	broadcast(op string, root int, data []byte, limit time.Duration) ([]byte, error)
+	gather(op string, data []byte, limit time.Duration) ([][]byte, error)
+	sendRecv(op string, to int, send []byte, from int, recv []byte, tag int, limit time.Duration) error
+	split(op string, color, key int, limit time.Duration) (l link, rank, size int, err error)
+	splitNode(op string, limit time.Duration) (l link, rank, size int, err error)
+	free() error
+	abort(code int)
+	handle() *mpi.Comm
+}
+
+// An Option changes how a communicator is made.
+type Option func(*settings) error
+
+type settings struct {
+	watch time.Duration
+}
+
+const defaultWatch = 10 * time.Minute
+
+// Watch limits every wait on other ranks; the default is 10 minutes. It must be
+// longer than the ranks' work between two collective calls may differ.
+func Watch(d time.Duration) Option {
+	return func(s *settings) error {
+		if d <= 0 {
+			return fmt.Errorf("watch: limit %v is not positive", d)
+		}
+		s.watch = d
+		return nil
+	}
+}
+
+func apply(opts []Option) (settings, error) {
+	s := settings{watch: defaultWatch}
+	for _, opt := range opts {
+		if err := opt(&s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// An Op combines the ranks' numbers in a reduction.
+type Op int
+
+// The reductions. BitXor and BitOr are for integers only.
+const (
+	Sum Op = iota
+	Min
+	Max
+	BitXor
+	BitOr
+)
+
+var opNames = [...]string{"sum", "min", "max", "bitxor", "bitor"}
+
+// String gives the operation's name.
+func (o Op) String() string {
+	if o < 0 || int(o) >= len(opNames) {
+		return fmt.Sprintf("op %d", int(o))
+	}
+	return opNames[o]
+}
+
+// Rank is this rank's number, from 0.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return c.size }
+
+// Handle is the MPI communicator underneath, for this module's own packages; nil
+// for Self and Run.
+func (c *Comm) Handle() *mpi.Comm {
+	if c.freed {
+		return nil
+	}
+	return c.link.handle()
+}
+
+// Fortran is the communicator's Fortran handle, and whether it has one: Self and
+// Run have none. The handle is valid until Free.
+func (c *Comm) Fortran() (int, bool) {
+	h := c.Handle()
+	if h == nil {
+		return 0, false
+	}
+	return h.Fortran(), true
+}
+
+// Free releases the communicator. Collective. Free of a dead communicator
+// releases nothing and returns nil: the pending wait still uses it.
+func (c *Comm) Free() error {
+	if c.freed {
+		return nil
+	}
+	c.freed = true
+	if err := c.link.free(); err != nil {
+		return fmt.Errorf("free communicator: %w", err)
+	}
+	return nil
+}
+
+// Abort ends the whole job at once with the exit status code, or 1 if code is
+// 0. It does not return.
+func (c *Comm) Abort(code int) {
+	if code == 0 {
+		code = 1
+	}
+	c.link.abort(code)
+}
+
+// Split makes a communicator of the ranks with the same color, ordered by key
+// and then by rank. A rank with a negative color joins none and gets nil.
+// Collective.
+func (c *Comm) Split(color, key int) (*Comm, error) {
+	if c.freed {
+		return nil, fmt.Errorf("split: %w", ErrFreed)
+	}
+	l, rank, size, err := c.link.split("Split", color, key, c.watch)
+	return c.child("split", l, rank, size, err)
+}
+
+// SplitNode makes a communicator of the ranks that share this rank's memory,
+// that is, run on the same node, in the order of their ranks. Collective.
+func (c *Comm) SplitNode() (*Comm, error) {
+	if c.freed {
+		return nil, fmt.Errorf("split by node: %w", ErrFreed)
+	}
+	l, rank, size, err := c.link.splitNode("SplitNode", c.watch)
+	return c.child("split by node", l, rank, size, err)
+}
+
+func (c *Comm) child(what string, l link, rank, size int, err error) (*Comm, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if l == nil {
+		return nil, nil
+	}
+	return &Comm{link: l, rank: rank, size: size, watch: c.watch}, nil
+}
+
+// Agree returns nil on every rank if err is nil and ctx is live on every rank.
+// Otherwise it returns the same *RankError on every rank, that of the lowest
+// failing rank. Collective; one small reduction when all is well.
+//
+// An err that already is a RankError of this communicator keeps its rank: what
+// was agreed on once may be wrapped and agreed on again.
+//
+// Only when the ranks cannot be reached does it return another error, which
+// wraps ErrDead and may differ between ranks.
+func (c *Comm) Agree(ctx context.Context, err error) error { return c.agree("Agree", ctx, err) }
+
+// Meet waits until all ranks have come. Collective. A context that is cancelled
+// on any rank is an error on all of them, as in Agree.
+func (c *Comm) Meet(ctx context.Context) error { return c.agree("Meet", ctx, nil) }
+
+func (c *Comm) agree(op string, ctx context.Context, err error) error {
+	if c.freed {
+		return errors.Join(err, fmt.Errorf("agree: %w", ErrFreed))
+	}
+	if err == nil {
+		err = cancelled(ctx)
+	}
+	first := []int64{int64(c.size)}
+	if err != nil {
+		first[0] = int64(c.rank)
+	}
+	if linkErr := c.link.reduceInt64(op, Min, first, c.watch); linkErr != nil {
+		return unreached(err, linkErr)
+	}
+	if first[0] == int64(c.size) {
+		return nil
+	}
+	root := int(first[0])
+	var data []byte
+	if c.rank == root {
+		data = c.encodeError(err)
+	}
+	data, linkErr := c.link.broadcast(op+" on an error", root, data, c.watch)
+	if linkErr != nil {
+		return unreached(err, linkErr)
+	}
+	agreed, decodeErr := c.decodeError(data)
+	if decodeErr != nil {
+		return decodeErr
+	}
+	if c.rank == root {
+		agreed.cause = err
+	}
+	return agreed
+}
+
+// cancelled is the context's error, with its cause if that is another one.
+func cancelled(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// unreached keeps the rank's own error beside that of the failed agreement.
+func unreached(own, linkErr error) error {
+	linkErr = fmt.Errorf("agree: %w", linkErr)
+	if own == nil || errors.Is(own, ErrDead) {
+		return linkErr
+	}
+	return fmt.Errorf("%w (this rank's own error: %w)", linkErr, own)
+}
+
+// Broadcast gives root's data, of any length, to every rank; the others pass
+// nil. Root gets its own slice back. Collective.
+func (c *Comm) Broadcast(ctx context.Context, root int, data []byte) ([]byte, error) {
+	if err := c.usable(); err != nil {
+		return nil, fmt.Errorf("broadcast: %w", err)
+	}
+	if root < 0 || root >= c.size {
+		return nil, fmt.Errorf("broadcast: root %d is not one of %d ranks", root, c.size)
+	}
+	data, err := c.link.broadcast("Broadcast", root, data, c.watch)
+	if err != nil {
+		return nil, fmt.Errorf("broadcast: %w", err)
+	}
+	return data, nil
+}
+
+// AllGather gives every rank's data, each of any length, to every rank, in the
+// order of the ranks. The slices are the caller's own. Collective.
+func (c *Comm) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
+	if err := c.usable(); err != nil {
+		return nil, fmt.Errorf("gather: %w", err)
+	}
+	all, err := c.link.gather("AllGather", data, c.watch)
+	if err != nil {
+		return nil, fmt.Errorf("gather: %w", err)
+	}
+	return all, nil
+}
+
+// AllReduceInt64 combines the ranks' v element by element, in place. All ranks
+// pass the same op and length. Sums wrap around. Collective.
+func (c *Comm) AllReduceInt64(ctx context.Context, op Op, v []int64) error {
+	if err := c.usable(); err != nil {
+		return fmt.Errorf("reduce: %w", err)
+	}
+	if op < Sum || op > BitOr {
+		return fmt.Errorf("reduce: unknown %v", op)
+	}
+	if err := c.link.reduceInt64("AllReduceInt64", op, v, c.watch); err != nil {
+		return fmt.Errorf("reduce: %w", err)
+	}
+	return nil
+}
+
+// AllReduceFloat64 combines the ranks' v element by element, in place, with Sum,
+// Min or Max. All ranks pass the same op and length. All ranks get the same
+// bits; the order of a sum is not specified, nor the minimum or maximum of NaN.
+// Collective.
+func (c *Comm) AllReduceFloat64(ctx context.Context, op Op, v []float64) error {
+	if err := c.usable(); err != nil {
+		return fmt.Errorf("reduce: %w", err)
+	}
+	if op < Sum || op > Max {
+		return fmt.Errorf("reduce: %v of floats", op)
+	}
+	if err := c.link.reduceFloat64("AllReduceFloat64", op, v, c.watch); err != nil {
+		return fmt.Errorf("reduce: %w", err)
+	}
+	return nil
+}
+
+// SendRecv sends send to the rank to and fills recv from the rank from, both at
+// the same time, so that a ring of ranks cannot block itself. A partner of -1 is
+// none: nothing is sent, or recv stays as it is. A partner may be this rank.
+// The received length must be that of recv exactly. Messages between two ranks
+// with the same tag arrive in the order in which they were sent. Tags run from 0
+// to 32767.
+func (c *Comm) SendRecv(ctx context.Context, to int, send []byte, from int, recv []byte, tag int) error {
+	if err := c.usable(); err != nil {
+		return fmt.Errorf("send and receive: %w", err)
+	}
+	for _, partner := range []int{to, from} {
+		if partner < -1 || partner >= c.size {
+			return fmt.Errorf("send and receive: partner %d is not one of %d ranks", partner, c.size)
+		}
+	}
+	if tag < 0 || tag > 32767 { // the least upper bound that MPI promises
+		return fmt.Errorf("send and receive: tag %d is not in 0 to 32767", tag)
+	}
+	if err := c.link.sendRecv("SendRecv", to, send, from, recv, tag, c.watch); err != nil {
+		return fmt.Errorf("send to %d, receive from %d, tag %d: %w", to, from, tag, err)
+	}
+	return nil
+}
+
+func (c *Comm) usable() error {
+	if c.freed {
+		return ErrFreed
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+// Package comm is what a parallel program needs to act as one: communicators,
+// agreement on errors, and waits that end when a rank is missing.
+//
+// A [Comm] is a group of ranks. [World] is the MPI job, [FromFortran] a
+// communicator of a host program, [Self] a group of one that needs no MPI, and
+// [Run] a group of goroutines in this process for tests and tools. All of them
+// behave alike.
+//
+// # Agreement
+//
+// A rank that meets an error cannot just return: the others would wait for it
+// in their next collective call. Instead it stays in step with an empty
+// contribution and hands its error to [Comm.Agree], which returns nil on every
+// rank or the same [*RankError] on every rank. The cause's errno and the
+// sentinel errors that were made known with [Register] travel along, so that
+// errors.Is gives the same answer everywhere.
+//
+// # Watched waits
+//
+// Every wait on other ranks has a limit, [Watch], ten minutes by default. When
+// it runs out the call returns an error that wraps [ErrDead]. The communicator
+// is then dead: messages are still pending in it, every later call returns at
+// once with the same error, and the program can only [Comm.Abort].
+//
+// # Contexts
+//
+// A cancelled context never takes a rank out of a collective call, for that
+// would leave the others waiting. It counts as a failure of its rank in the
+// next [Comm.Agree] or [Comm.Meet], and thereby stops all ranks at the same
+// place. The other calls accept a context so that a caller hands on one only;
+// they move their data whether it is cancelled or not.
+//
+// # Collective or not
+//
+//	collective:   World, FromFortran, Finalize, Free, Split, SplitNode, Agree,
+//	              Meet, Broadcast, AllGather, AllReduceInt64, AllReduceFloat64
+//	two partners: SendRecv
+//	one rank:     Self, Rank, Size, Fortran, Handle, Abort, Register, Protect
+//
+// All ranks make the collective calls of one communicator in the same order. A
+// group of [Run] detects where they don't and fails; MPI may hang or mix data.
+//
+// # Concurrency
+//
+// One goroutine at a time uses a Comm. Different communicators may be used at
+// the same time where MPI granted MPI_THREAD_MULTIPLE; with less, calls that
+// wait exclude each other, so that two communicators used in different orders
+// on different ranks would wait for each other until the limit.
+package comm
