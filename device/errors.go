@@ -1,0 +1,52 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrOutOfMemory says that the device, or pinned host memory, can't hold
+	// what was asked for. The space stays usable.
+	ErrOutOfMemory = errors.New("out of memory")
+	// ErrInvalid says that an argument makes no sense: a size, a pitch, a
+	// handle of another space.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrAddress says that a range isn't allocated memory of the device.
+	ErrAddress = errors.New("illegal device address")
+	// ErrNotFound says that there is no kernel, no module or no device of
+	// that name.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable says that a kind of device can't be used on this
+	// machine: no driver, or no such device.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrUnsupported says that the device or its driver lacks a function.
+	ErrUnsupported = errors.New("not supported")
+	// ErrClosed says that something was used after it was closed or freed.
+	ErrClosed = errors.New("already closed")
+	// ErrLost says that queued work has failed and that the space can't be
+	// used any more.
+	ErrLost = errors.New("device lost")
+)
+
+// Error is the error of a call on a space.
+type Error struct {
+	// Space is the name of the space.
+	Space string
+	// Op is the call and what it was about: "allocate 512 bytes".
+	Op string
+	// Code is the driver's own number of the error, 0 if it has none.
+	Code int
+	// Err is the cause. It wraps one of the sentinels of this package.
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Code != 0 {
+		return fmt.Sprintf("%s: %s: %v (code %d)", e.Space, e.Op, e.Err, e.Code)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Space, e.Op, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,96 @@
+package device
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Driver opens the devices of one kind.
+type Driver interface {
+	// Devices returns what devices of the kind this machine has. The error
+	// is ErrUnavailable where the driver itself is missing.
+	Devices() ([]Properties, error)
+	// Open opens one of them. Which is the second part of the name given to
+	// [Open]: the number of the device, or another word that the driver
+	// documents (such as one for the context that is current already). It is
+	// empty for the driver's choice.
+	Open(which string) (Space, error)
+}
+
+var registry = struct {
+	sync.Mutex
+	drivers map[string]Driver
+}{drivers: map[string]Driver{}}
+
+// RegisterDriver makes a kind of device known to [Open]. Packages that
+// implement one call it when they are initialised. The kind must be new, not
+// empty, and without a colon.
+func RegisterDriver(kind string, d Driver) error {
+	if kind == "" || strings.Contains(kind, ":") {
+		return fmt.Errorf("register device driver %q: %w: not a name", kind, ErrInvalid)
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	if _, ok := registry.drivers[kind]; ok {
+		return fmt.Errorf("register device driver %q: %w: there is one already", kind, ErrInvalid)
+	}
+	registry.drivers[kind] = d
+	return nil
+}
+
+// Kinds returns the kinds of device that the program knows, in alphabetical
+// order. It doesn't tell whether this machine has such a device.
+func Kinds() []string {
+	registry.Lock()
+	defer registry.Unlock()
+	kinds := make([]string, 0, len(registry.drivers))
+	for k := range registry.drivers {
+		kinds = append(kinds, k)
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// Devices returns the devices of a kind that this machine has. The error is
+// ErrNotFound for a kind that the program doesn't know and ErrUnavailable
+// where the machine lacks the driver.
+func Devices(kind string) ([]Properties, error) {
+	d, err := driver(kind)
+	if err != nil {
+		return nil, fmt.Errorf("list devices: %w", err)
+	}
+	list, err := d.Devices()
+	if err != nil {
+		return nil, fmt.Errorf("list devices of kind %q: %w", kind, err)
+	}
+	return list, nil
+}
+
+// Open opens a space by its name, "kind:number" or "kind" alone for the
+// driver's choice. The error is ErrNotFound for a kind that the program
+// doesn't know and ErrUnavailable where the machine lacks the driver or the
+// device.
+func Open(name string) (Space, error) {
+	kind, which, _ := strings.Cut(name, ":")
+	d, err := driver(kind)
+	if err != nil {
+		return nil, fmt.Errorf("open device %q: %w", name, err)
+	}
+	s, err := d.Open(which)
+	if err != nil {
+		return nil, fmt.Errorf("open device %q: %w", name, err)
+	}
+	return s, nil
+}
+
+func driver(kind string) (Driver, error) {
+	registry.Lock()
+	d, ok := registry.drivers[kind]
+	registry.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("kind %q: %w (known: %s)", kind, ErrNotFound, strings.Join(Kinds(), ", "))
+	}
+	return d, nil
+}
