@@ -1,0 +1,120 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// RemoveAll removes name and everything below it. A link is removed, never
+// followed. A name that does not exist is no error, and neither is an entry
+// that someone else removes meanwhile. It goes on after a failure, removes what
+// it can, and returns the first error.
+//
+// The walk is by path: it is meant for trees that the caller owns, not for ones
+// in which an adversary swaps directories for links during the walk.
+func RemoveAll(fsys FS, name string) error {
+	info, err := fsys.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var first error
+	if info.IsDir() {
+		entries, err := fsys.ReadDir(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			first = err
+		}
+		for _, e := range entries {
+			if err := RemoveAll(fsys, filepath.Join(name, e.Name())); err != nil && first == nil {
+				first = err
+			}
+		}
+	}
+	err = fsys.Remove(name)
+	if first != nil {
+		return first
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ReadFile returns the content of a regular file of at most limit bytes. The
+// error wraps ErrTooLarge for a longer one, whatever size it claims to have, and
+// ErrNotRegular for anything else, which is not waited for.
+func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
+	// A FIFO would block in open without O_NONBLOCK.
+	f, err := fsys.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readAll(f, name, limit)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+func readAll(f File, name string, limit int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: ErrNotRegular}
+	}
+	size := info.Size()
+	if size <= limit {
+		// One byte beyond the claimed size finds the end without growing.
+		data := make([]byte, 0, min(size, limit)+1)
+		for {
+			n, err := f.Read(data[len(data):cap(data)])
+			data = data[:len(data)+n]
+			if int64(len(data)) > limit {
+				break
+			}
+			if err == io.EOF {
+				return data, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(data) == cap(data) {
+				data = append(data, 0)[:len(data)]
+			}
+		}
+	}
+	return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
+}
+
+// WriteFile creates name, which must not exist in any form, with the given
+// content, and syncs it if sync is set. Nothing is removed after a failure: a
+// file with part of the content may be there.
+func WriteFile(fsys FS, name string, data []byte, perm fs.FileMode, sync bool) error {
+	f, err := fsys.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Exists reports whether name exists in any form: a dangling link does.
+func Exists(fsys FS, name string) (bool, error) {
+	_, err := fsys.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,220 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// OS is the filesystem of the operating system. Its files embed [*os.File], so
+// that code that needs the descriptor can ask for it.
+var OS FS = osFS{}
+
+type osFS struct{}
+
+type osFile struct{ *os.File }
+
+func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
+func (osFS) Lstat(name string) (fs.FileInfo, error)     { return os.Lstat(name) }
+func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFS) Remove(name string) error                   { return os.Remove(name) }
+
+func (osFS) Rename(oldname, newname string) error {
+	if err := rename(oldname, newname); err != nil {
+		return linkError(oldname, newname, err)
+	}
+	return nil
+}
+
+func (osFS) RenameNoReplace(oldname, newname string) error {
+	if err := renameNoReplace(oldname, newname); err != nil {
+		return linkError(oldname, newname, err)
+	}
+	return nil
+}
+
+func linkError(oldname, newname string, err error) error {
+	return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
+}
+
+func (osFS) SyncDir(name string) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|openDirectory, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (osFS) Usage(name string) (Usage, error) {
+	u, err := usage(name)
+	if err != nil {
+		return Usage{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
+	}
+	return u, nil
+}
+
+func (f osFile) Allocate(size int64) error {
+	err := f.allocate(size)
+	if err == nil {
+		return nil
+	}
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		return err
+	}
+	return &fs.PathError{Op: "allocate", Path: f.Name(), Err: err}
+}
+
+func (f osFile) allocate(size int64) error {
+	if size < 0 {
+		return syscall.EINVAL
+	}
+	if size == 0 {
+		return nil
+	}
+	err := allocate(f.File, size)
+	if !errors.Is(err, ErrUnsupported) {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() >= size {
+		return err
+	}
+	return f.Truncate(size)
+}
+
+// lockAttempts bounds the races that Lock is ready to lose against releases of
+// the same lock. Whoever loses that many is told that the lock is held: it was,
+// each time.
+const lockAttempts = 100
+
+func (osFS) Lock(name string) (Lock, error) {
+	for range lockAttempts {
+		l, err := tryLock(name)
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			return l, nil
+		}
+	}
+	return nil, &fs.PathError{Op: "lock", Path: name, Err: ErrLocked}
+}
+
+// tryLock returns nil, nil if the file was removed or replaced between open and
+// lock, as a release does: such a lock excludes nobody.
+func tryLock(name string) (Lock, error) {
+	f, created, err := openLockFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.tryLock(); err != nil {
+		if created && errors.Is(err, ErrNoLocks) {
+			err = errors.Join(err, os.Remove(name))
+		}
+		f.Close()
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	l := &osLock{file: f, name: name}
+	same, err := l.current()
+	if err == nil && same {
+		return l, nil
+	}
+	return nil, errors.Join(err, l.unlock())
+}
+
+func openLockFile(name string) (f lockFile, created bool, err error) {
+	for range lockAttempts {
+		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil {
+			return lockFile{file}, true, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return lockFile{}, false, err
+		}
+		file, err = os.OpenFile(name, os.O_RDWR|openLock, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // released in between
+		}
+		if err != nil {
+			return lockFile{}, false, err
+		}
+		info, err := file.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = &fs.PathError{Op: "lock", Path: name, Err: ErrNotRegular}
+		}
+		if err != nil {
+			file.Close()
+			return lockFile{}, false, err
+		}
+		return lockFile{file}, false, nil
+	}
+	return lockFile{}, false, &fs.PathError{Op: "lock", Path: name, Err: ErrLocked}
+}
+
+// lockFile has the methods tryLock and unlock of each operating system.
+type lockFile struct{ *os.File }
+
+type osLock struct {
+	name string
+
+	mu   sync.Mutex
+	file lockFile // without a file once released
+}
+
+func (l *osLock) Release() error { return l.release(true) }
+
+func (l *osLock) release(remove bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file.File == nil {
+		return &fs.PathError{Op: "unlock", Path: l.name, Err: fs.ErrClosed}
+	}
+	var err error
+	if remove {
+		var same bool
+		if same, err = l.current(); err == nil && same {
+			err = os.Remove(l.name)
+		}
+	}
+	return errors.Join(err, l.unlock())
+}
+
+// current reports whether the locked file is still the one at its name.
+func (l *osLock) current() (bool, error) {
+	locked, err := l.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Lstat(l.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(locked, there), nil
+}
+
+// unlock gives the lock up by a call of its own: a child process between fork
+// and exec still has a copy of the descriptor, so closing might not be enough.
+func (l *osLock) unlock() error {
+	f := l.file
+	l.file = lockFile{}
+	err := f.unlock()
+	if err != nil {
+		err = fmt.Errorf("unlock %s: %w", l.name, err)
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,262 @@
+package vfs
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	openDirectory = unix.O_DIRECTORY
+	openLock      = unix.O_NOFOLLOW | unix.O_NONBLOCK
+)
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func rename(oldname, newname string) error {
+	return retry(func() error { return unix.Rename(oldname, newname) })
+}
+
+func renameNoReplace(oldname, newname string) error {
+	err := retry(func() error {
+		return unix.Renameat2(unix.AT_FDCWD, oldname, unix.AT_FDCWD, newname, unix.RENAME_NOREPLACE)
+	})
+	switch {
+	case err == unix.EINVAL && !intoItself(oldname, newname):
+		// The kernel knows the flag, the filesystem does not.
+		return fmt.Errorf("rename without replacing: %w: %w", ErrUnsupported, err)
+	case errors.Is(err, ErrUnsupported):
+		return fmt.Errorf("rename without replacing: %w", err)
+	}
+	return err
+}
+
+// intoItself reports whether newname lies below the directory oldname, the other
+// reason for EINVAL.
+func intoItself(oldname, newname string) bool {
+	moved, err := os.Lstat(oldname)
+	if err != nil || !moved.IsDir() {
+		return false
+	}
+	dir, err := filepath.Abs(filepath.Dir(newname))
+	if err != nil {
+		return false
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false
+	}
+	for {
+		if info, err := os.Lstat(dir); err == nil && os.SameFile(info, moved) {
+			return true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return false
+		}
+		dir = parent
+	}
+}
+
+// smallestPiece bounds the division of an interrupted allocation.
+const smallestPiece = 1 << 20
+
+// allocate reserves the first size bytes of f. Some filesystems undo the whole
+// call when any signal arrives, a profiler's included: each interruption halves
+// the piece, so that it ends all the same.
+func allocate(f *os.File, size int64) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	piece := size
+	for done := int64(0); done < size; {
+		n := min(piece, size-done)
+		var callErr error
+		if err := conn.Control(func(fd uintptr) {
+			callErr = unix.Fallocate(int(fd), 0, done, n)
+		}); err != nil {
+			return err
+		}
+		switch callErr {
+		case nil:
+			done += n
+		case unix.EINTR:
+			piece = max(n/2, min(smallestPiece, n))
+		default:
+			return callErr
+		}
+	}
+	return nil
+}
+
+// tryLock takes an open file description lock: it belongs to the handle, not to
+// the process, so that two handles of one process exclude each other, and it
+// reaches the other nodes of a network filesystem. flock is for kernels and
+// filesystems that refuse the request as such. It must not be a fallback for a
+// lock service that is down (ENOLCK), since it might then exclude this node's
+// processes only.
+func (f lockFile) tryLock() error {
+	err := f.setLock(unix.F_WRLCK)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, ErrUnsupported) {
+		err = f.flock(unix.LOCK_EX | unix.LOCK_NB)
+	}
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EINVAL), errors.Is(err, ErrUnsupported):
+		return fmt.Errorf("%w: %w", ErrNoLocks, err)
+	}
+	return err
+}
+
+func (f lockFile) unlock() error {
+	err := f.setLock(unix.F_UNLCK)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, ErrUnsupported) {
+		err = f.flock(unix.LOCK_UN)
+	}
+	return err
+}
+
+func (f lockFile) setLock(kind int16) error {
+	return f.control(func(fd uintptr) error {
+		return unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: kind})
+	})
+}
+
+func (f lockFile) flock(how int) error {
+	return f.control(func(fd uintptr) error { return unix.Flock(int(fd), how) })
+}
+
+func (f lockFile) control(call func(fd uintptr) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var callErr error
+	if err := conn.Control(func(fd uintptr) {
+		callErr = retry(func() error { return call(fd) })
+	}); err != nil {
+		return err
+	}
+	return callErr
+}
+
+// fsTypes maps the magic numbers of statfs(2) to names. Allocates is set where
+// space that fallocate reserved is written in place later: not where data is
+// copied on write, where another filesystem below decides, or where a server or
+// daemon does.
+var fsTypes = map[uint32]Usage{
+	0x01021994: {Type: "tmpfs", Allocates: true},
+	0x58465342: {Type: "xfs", Allocates: true},
+	extMagic:   {Type: "ext"},
+	0x9123683E: {Type: "btrfs"},
+	0xCA451A4E: {Type: "bcachefs"},
+	0x2FC12FC1: {Type: "zfs"},
+	0xF2F52010: {Type: "f2fs"},
+	0x794C7630: {Type: "overlay"},
+	0x00006969: {Type: "nfs"},
+	0xFF534D42: {Type: "cifs"},
+	0xFE534D42: {Type: "smb2"},
+	0x0000517B: {Type: "smb"},
+	0x65735546: {Type: "fuse"},
+	0x01021997: {Type: "9p"},
+	0x0BD00BD0: {Type: "lustre"},
+	0x47504653: {Type: "gpfs"},
+	0x19830326: {Type: "beegfs"},
+	0x00C36400: {Type: "ceph"},
+	0xAAD7AAEA: {Type: "panfs"},
+	0x20030528: {Type: "orangefs"},
+	0x7461636F: {Type: "ocfs2"},
+	0x01161970: {Type: "gfs2"},
+	0x5346414F: {Type: "afs"},
+	0x858458F6: {Type: "ramfs"},
+	0x958458F6: {Type: "hugetlbfs"},
+	0x3153464A: {Type: "jfs"},
+	0x52654973: {Type: "reiserfs"},
+	0x00004D44: {Type: "vfat"},
+	0x2011BAB0: {Type: "exfat"},
+	0x5346544E: {Type: "ntfs"},
+	0x7366746E: {Type: "ntfs3"},
+	0x73717368: {Type: "squashfs"},
+	0x00009660: {Type: "iso9660"},
+	0x0000F15F: {Type: "ecryptfs"},
+}
+
+// extMagic is shared by ext2, ext3 and ext4; only the last one allocates.
+const extMagic = 0xEF53
+
+func usage(name string) (Usage, error) {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Statfs(name, &st) }); err != nil {
+		return Usage{}, err
+	}
+	magic := uint32(st.Type)
+	u, known := fsTypes[magic]
+	if !known {
+		u = Usage{Type: fmt.Sprintf("unknown (%#x)", magic)}
+	}
+	if magic == extMagic {
+		if t := mountType(name); t != "" {
+			u = Usage{Type: t, Allocates: t == "ext4"}
+		}
+	}
+	unit := uint64(st.Frsize)
+	if unit == 0 {
+		unit = uint64(st.Bsize)
+	}
+	u.Free = bytesOf(st.Bavail, unit)
+	u.Total = bytesOf(st.Blocks-min(st.Blocks, st.Bfree-min(st.Bfree, st.Bavail)), unit)
+	return u, nil
+}
+
+// bytesOf is a product that saturates: some network filesystems report absurd
+// numbers of blocks.
+func bytesOf(blocks, unit uint64) int64 {
+	if unit != 0 && blocks > math.MaxInt64/unit {
+		return math.MaxInt64
+	}
+	return int64(blocks * unit)
+}
+
+// mountType looks the device of name up in the mount table: the filesystem's
+// own name, or "" if the table does not tell. Fields: proc_pid_mountinfo(5).
+func mountType(name string) string {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Stat(name, &st) }); err != nil {
+		return ""
+	}
+	device := fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	return findMountType(bufio.NewScanner(f), device)
+}
+
+func findMountType(lines *bufio.Scanner, device string) string {
+	for lines.Scan() {
+		mount, source, found := strings.Cut(lines.Text(), " - ")
+		fields := strings.Fields(mount)
+		if !found || len(fields) < 3 || fields[2] != device {
+			continue
+		}
+		if t := strings.Fields(source); len(t) > 0 {
+			return t[0]
+		}
+	}
+	return ""
+}

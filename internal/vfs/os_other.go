@@ -1,0 +1,26 @@
+//go:build !linux
+
+package vfs
+
+import (
+	"errors"
+	"os"
+)
+
+const openDirectory = 0
+
+// rename is as close to rename(2) as package os has it: it refuses to replace an
+// empty directory.
+func rename(oldname, newname string) error {
+	err := os.Rename(oldname, newname)
+	if le := (*os.LinkError)(nil); errors.As(err, &le) {
+		return le.Err
+	}
+	return err
+}
+
+func renameNoReplace(_, _ string) error { return ErrUnsupported }
+
+func allocate(*os.File, int64) error { return ErrUnsupported }
+
+func usage(string) (Usage, error) { return Usage{}, ErrUnsupported }
