@@ -1,0 +1,57 @@
+package brick
+
+import "github.com/fieldstone-io/fieldstone/grid"
+
+// runs walks the cells of a box in its own x-fastest order as runs that are
+// contiguous in the file. Rows that span the domain join into planes, planes
+// that span it into one run.
+type runs struct {
+	size    [3]int
+	box     grid.Box
+	elem    int64
+	rowRun  int64 // cells of one contiguous run
+	rows    int64 // runs per plane of the box, or 1 when planes are contiguous
+	rowStep int64 // file cells from one run to the next within a plane
+	zStep   int64 // file cells from one plane to the next
+	origin  int64 // file cell of the box's first cell
+}
+
+func newRuns(size [3]int, box grid.Box, elem Element) runs {
+	nx, ny := int64(size[0]), int64(size[1])
+	bx, by, bz := int64(box.Size[0]), int64(box.Size[1]), int64(box.Size[2])
+	r := runs{size: size, box: box, elem: int64(elem.Size()), rowStep: nx, zStep: nx * ny}
+	r.origin = (int64(box.Low[2])*ny+int64(box.Low[1]))*nx + int64(box.Low[0])
+	switch {
+	case bx == nx && by == ny:
+		r.rowRun, r.rows = bx*by*bz, 1
+	case bx == nx:
+		r.rowRun, r.rows = bx*by, 1
+	default:
+		r.rowRun, r.rows = bx, by
+	}
+	return r
+}
+
+// each calls f for the runs of cells [first, first+count) of the box: the byte
+// offset in the file, and the bytes from and to in the packed cells.
+func (r runs) each(first, count int64, f func(offset, from, to int64) error) error {
+	if count == 0 {
+		return nil
+	}
+	index, within := first/r.rowRun, first%r.rowRun
+	plane, row := index/r.rows, index%r.rows
+	for done := int64(0); done < count; {
+		n := min(r.rowRun-within, count-done)
+		cell := r.origin + plane*r.zStep + row*r.rowStep + within
+		if err := f(cell*r.elem, done*r.elem, (done+n)*r.elem); err != nil {
+			return err
+		}
+		done += n
+		within = 0
+		if row++; row == r.rows {
+			row = 0
+			plane++
+		}
+	}
+	return nil
+}
