@@ -1,0 +1,112 @@
+package publish
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// Durability says what has reached stable storage when a publication returns.
+type Durability int
+
+const (
+	// Full: every byte and every name of the bundle.
+	Full Durability = iota
+	// None: nothing in particular. For benchmarks and scratch space.
+	None
+)
+
+// Step names a point of a publication, in the order in which they are reached.
+type Step string
+
+// The steps of a publication. Each is reported to [OnStep] when it is done.
+const (
+	StepLocked    Step = "locked"    // rank 0 owns the path
+	StepStaged    Step = "staged"    // the staging directory stands, all nodes see it
+	StepField     Step = "field"     // a field is being written (SaveBundle; before its first cells, with its id)
+	StepWritten   Step = "written"   // all ranks agreed that all fields are written
+	StepMetadata  Step = "metadata"  // metadata.json and sidecar.json are written
+	StepChecksums Step = "checksums" // checksums.txt is written
+	StepSynced    Step = "synced"    // everything in staging is durable
+	StepRenamed   Step = "renamed"   // the final name exists
+	StepPublished Step = "published" // and is durable; all ranks know
+)
+
+type options struct {
+	durability Durability
+	fs         vfs.FS
+	log        *slog.Logger
+	onStep     func(step Step, detail string)
+	brick      []brick.Option
+	inPlace    bool
+	err        error
+}
+
+// Option adjusts a publication or a load. All ranks give the same options.
+type Option func(*options)
+
+func newOptions(opts []Option) (options, error) {
+	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler)}
+	for _, f := range opts {
+		f(&o)
+	}
+	return o, o.err
+}
+
+// WithDurability sets what a publication waits for. The default is [Full].
+func WithDurability(d Durability) Option {
+	return func(o *options) {
+		if d != Full && d != None {
+			o.err = fmt.Errorf("unknown durability %d", int(d))
+		}
+		o.durability = d
+	}
+}
+
+// InPlace makes a load read straight into the fields, without the copy of the
+// owned cells that the default keeps until everything has been read and
+// verified. When such a load fails its error has [ErrFieldsUndefined] in its
+// chain if cells may have changed.
+func InPlace() Option { return func(o *options) { o.inPlace = true } }
+
+// Bricks passes options to the brick plan: driver, hints, staging memory.
+func Bricks(opts ...brick.Option) Option {
+	return func(o *options) { o.brick = append(o.brick, opts...) }
+}
+
+// OnStep calls f on this rank when a step of a publication is done. Only rank 0
+// takes part in the steps from [StepLocked] on that concern the directory; the
+// others report those that all ranks share. For progress displays and tests.
+func OnStep(f func(step Step, detail string)) Option {
+	return func(o *options) { o.onStep = f }
+}
+
+// Logger receives warnings and notes. The default discards them.
+func Logger(l *slog.Logger) Option {
+	return func(o *options) {
+		if l == nil {
+			o.err = fmt.Errorf("the logger is nil")
+			return
+		}
+		o.log = l
+	}
+}
+
+// Filesystem replaces the operating system's files, for tests within this module.
+func Filesystem(fs vfs.FS) Option { return func(o *options) { o.fs = fs } }
+
+func (o *options) step(s Step, detail string) {
+	if o.onStep != nil {
+		o.onStep(s, detail)
+	}
+}
+
+func (o *options) bricks() []brick.Option {
+	opts := []brick.Option{brick.Filesystem(o.fs), brick.Logger(o.log)}
+	if o.durability == Full {
+		opts = append(opts, brick.Sync())
+	}
+	return append(opts, o.brick...)
+}

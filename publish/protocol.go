@@ -1,0 +1,502 @@
+package publish
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// What stands beside a bundle while it is published.
+const (
+	suffixStaging = ".publishing"
+	suffixLock    = ".publishing.lock"
+	ownerName     = ".owner" // in staging: the nonce
+)
+
+// publication is one run of the protocol: docs/bundle-format.md has the steps in
+// words. Its methods are collective; each ends with an agreement.
+type publication struct {
+	c       *comm.Comm
+	o       options
+	final   string // absolute
+	staging string
+	fields  string
+	meta    Metadata
+	sidecar []byte            // nil: none
+	sums    map[string]uint64 // checksums of the fields that are known already
+	lock    vfs.Lock
+	nonce   string
+	owned   bool // the staging directory is of our making
+}
+
+// writer puts the fields into staging. It is collective and returns the same
+// error on all ranks; sums may know the checksums of what it wrote.
+type writer func(ctx context.Context, dir string) (sums map[string]uint64, err error)
+
+// run publishes: it is the protocol from top to bottom.
+func (p *publication) run(ctx context.Context, inputs []entry, invalid error, write writer) error {
+	if err := p.agree(ctx, inputs, invalid); err != nil {
+		return err
+	}
+	err := p.stage(ctx)
+	if err == nil {
+		err = p.seenByAll(ctx)
+	}
+	if err == nil {
+		err = p.write(ctx, write)
+	}
+	if err == nil {
+		err = p.describe(ctx)
+	}
+	if err == nil {
+		err = p.makeDurable(ctx)
+	}
+	if err == nil {
+		return p.reveal(ctx)
+	}
+	return p.abandon(ctx, err)
+}
+
+// agree checks the inputs on all ranks and that they are the same, before
+// anything is created.
+func (p *publication) agree(ctx context.Context, inputs []entry, invalid error) error {
+	entries := []entry{
+		{"the path", strconv.Quote(p.final)},
+		{"the durability", strconv.Itoa(int(p.o.durability))},
+	}
+	if invalid == nil {
+		var meta []entry
+		meta, invalid = p.metadataEntries()
+		entries = append(entries, meta...)
+	}
+	entries = append(entries, entry{"the sidecar", string(p.sidecar)})
+	return agreeInputs(ctx, p.c, invalid, append(entries, inputs...))
+}
+
+// metadataEntries lists what the ranks must agree on, key by key.
+func (p *publication) metadataEntries() ([]entry, error) {
+	meta := p.meta
+	meta.Decomposition, meta.Writer = nil, nil // rank 0's are recorded
+	text, err := EncodeMetadata(meta)
+	if err != nil {
+		return nil, err
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return nil, err
+	}
+	var list []entry
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		list = append(list, entry{"the metadata's " + key, string(keys[key])})
+	}
+	return list, nil
+}
+
+// onRoot runs f on rank 0 and agrees on its outcome.
+func (p *publication) onRoot(ctx context.Context, f func() error) error {
+	var err error
+	if p.c.Rank() == 0 {
+		err = comm.Protect(f)
+	}
+	return p.c.Agree(ctx, err)
+}
+
+// stage takes the lock of the final path and makes a fresh staging directory.
+func (p *publication) stage(ctx context.Context) error {
+	return p.onRoot(ctx, func() error {
+		if err := p.mustNotExist(); err != nil {
+			return err
+		}
+		lock, err := p.o.fs.Lock(p.final + suffixLock)
+		switch {
+		case errors.Is(err, vfs.ErrLocked):
+			return fmt.Errorf("%w: %w", ErrBeingPublished, err)
+		case errors.Is(err, vfs.ErrNoLocks):
+			p.o.log.Warn("no file locks here: two jobs that publish to one path can only be told apart by the nonce", "path", p.final)
+		case err != nil:
+			return fmt.Errorf("lock: %w", err)
+		default:
+			p.lock = lock
+			p.o.step(StepLocked, p.final)
+		}
+		// Another job may have published between the first look and the lock.
+		if err := p.mustNotExist(); err != nil {
+			return err
+		}
+		// The lock was free, so whatever stands in staging has a dead owner.
+		if err := vfs.RemoveAll(p.o.fs, p.staging); err != nil {
+			return fmt.Errorf("clear staging: %w", err)
+		}
+		if err := p.o.fs.Mkdir(p.staging, 0o777); err != nil {
+			return fmt.Errorf("make staging: %w", err)
+		}
+		p.owned = true
+		if err := p.o.fs.Mkdir(p.fields, 0o777); err != nil {
+			return fmt.Errorf("make staging: %w", err)
+		}
+		var b [16]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return err
+		}
+		p.nonce = hex.EncodeToString(b[:])
+		return vfs.WriteFile(p.o.fs, filepath.Join(p.staging, ownerName), []byte(p.nonce), 0o666, false)
+	})
+}
+
+func (p *publication) mustNotExist() error {
+	exists, err := vfs.Exists(p.o.fs, p.final)
+	if err == nil && exists {
+		err = ErrExists
+	}
+	return err
+}
+
+// seenByAll makes one rank of each node find rank 0's nonce, so that a path that
+// is local to a node is found before anything is written to it.
+func (p *publication) seenByAll(ctx context.Context) error {
+	nonce, err := p.c.Broadcast(ctx, 0, []byte(p.nonce))
+	if err != nil {
+		return err
+	}
+	p.nonce = string(nonce)
+	node, err := p.c.SplitNode()
+	if err := p.c.Agree(ctx, err); err != nil {
+		return err
+	}
+	if node.Rank() == 0 {
+		err = p.awaitNonce(ctx)
+	}
+	if err := p.c.Agree(ctx, errors.Join(err, node.Free())); err != nil {
+		return err
+	}
+	p.o.step(StepStaged, p.staging)
+	return nil
+}
+
+// awaitNonce gives network filesystems a moment to show what another node made.
+func (p *publication) awaitNonce(ctx context.Context) error {
+	const tries, pause = 10, 100 * time.Millisecond
+	var err error
+	for try := range tries {
+		if try > 0 {
+			time.Sleep(pause)
+		}
+		if err = p.checkNonce(); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	host, _ := os.Hostname()
+	return fmt.Errorf("node %s does not see the staging directory that rank 0 made (is the path local to a node?): %w", host, err)
+}
+
+func (p *publication) checkNonce() error {
+	got, err := vfs.ReadFile(p.o.fs, filepath.Join(p.staging, ownerName), 1<<10)
+	if err == nil && string(got) != p.nonce {
+		return fmt.Errorf("%s: %w", p.staging, ErrTakenOver)
+	}
+	return err
+}
+
+func (p *publication) write(ctx context.Context, write writer) error {
+	sums, err := write(ctx, p.fields)
+	if err != nil {
+		return err
+	}
+	p.sums = sums
+	p.o.step(StepWritten, p.fields)
+	return nil
+}
+
+// describe writes metadata, sidecar and checksums beside the fields, after a look
+// at the fields themselves: what would not load is not published.
+func (p *publication) describe(ctx context.Context) error {
+	size := p.meta.Domain.Cells() * 8
+	if err := p.onRoot(ctx, func() error { return p.checkFields(size) }); err != nil {
+		return err
+	}
+	if p.sums == nil {
+		if p.o.durability == Full {
+			if err := brick.Durable(ctx, p.c, p.o.fs, p.paths()); err != nil {
+				return fmt.Errorf("sync: %w", err)
+			}
+		}
+		crcs, err := brick.Checksums(ctx, p.c, p.o.fs, p.paths(), size)
+		if err != nil {
+			return err
+		}
+		p.sums = make(map[string]uint64, len(crcs))
+		for i, id := range p.meta.Fields {
+			p.sums[id] = crcs[i]
+		}
+	}
+	return p.onRoot(ctx, func() error {
+		meta := p.meta
+		meta.Writer = &Writer{Version: Version, Created: time.Now().UTC().Truncate(time.Second)}
+		text, err := EncodeMetadata(meta)
+		if err != nil {
+			return err
+		}
+		if err := p.put(metadataFile, text); err != nil {
+			return err
+		}
+		sums := []fileChecksum{{metadataFile, pack.Sum(text)}}
+		if p.sidecar != nil {
+			if err := p.put(sidecarFile, p.sidecar); err != nil {
+				return err
+			}
+			sums = append(sums, fileChecksum{sidecarFile, pack.Sum(p.sidecar)})
+		}
+		p.o.step(StepMetadata, p.staging)
+		for _, id := range p.meta.Fields {
+			sums = append(sums, fileChecksum{fieldPath(id), p.sums[id]})
+		}
+		if err := p.put(checksumsFile, formatChecksums(sums)); err != nil {
+			return err
+		}
+		p.o.step(StepChecksums, p.staging)
+		return nil
+	})
+}
+
+func (p *publication) put(name string, data []byte) error {
+	err := vfs.WriteFile(p.o.fs, filepath.Join(p.staging, name), data, 0o666, p.o.durability == Full)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// checkFields looks whether staging holds exactly the listed fields, each of the
+// right size.
+func (p *publication) checkFields(size int64) error {
+	listed := make(map[string]bool, len(p.meta.Fields))
+	for _, id := range p.meta.Fields {
+		listed[id+fieldSuffix] = true
+		info, err := p.o.fs.Lstat(filepath.Join(p.fields, id+fieldSuffix))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("field %q was not written: %w", id, err)
+		case err != nil:
+			return fmt.Errorf("field %q: %w", id, err)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("field %q: %s is not a regular file", id, info.Name())
+		case info.Size() != size:
+			return fmt.Errorf("field %q: %w", id, &brick.SizeError{Path: info.Name(), Got: info.Size(), Want: size})
+		}
+	}
+	entries, err := p.o.fs.ReadDir(p.fields)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !listed[e.Name()] {
+			return fmt.Errorf("%s/%s is not one of the fields that the metadata lists", fieldsDir, e.Name())
+		}
+	}
+	return nil
+}
+
+func (p *publication) paths() []string {
+	paths := make([]string, len(p.meta.Fields))
+	for i, id := range p.meta.Fields {
+		paths[i] = filepath.Join(p.fields, id+fieldSuffix)
+	}
+	return paths
+}
+
+// makeDurable syncs the directory of the fields; the files are durable already,
+// and staging itself follows when its nonce is gone.
+func (p *publication) makeDurable(ctx context.Context) error {
+	return p.onRoot(ctx, func() error {
+		if p.o.durability == Full {
+			if err := p.o.fs.SyncDir(p.fields); err != nil {
+				return fmt.Errorf("sync: %w", err)
+			}
+		}
+		p.o.step(StepSynced, p.staging)
+		return nil
+	})
+}
+
+// reveal renames staging to the final path. From the rename on the bundle stays,
+// so a cancelled context doesn't count any more.
+func (p *publication) reveal(ctx context.Context) error {
+	if err := p.c.Agree(ctx, nil); err != nil {
+		return p.abandon(ctx, err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := p.onRoot(ctx, func() error {
+		if err := p.checkNonce(); err != nil {
+			return err
+		}
+		if err := p.o.fs.Remove(filepath.Join(p.staging, ownerName)); err != nil {
+			return err
+		}
+		if p.o.durability == Full {
+			if err := p.o.fs.SyncDir(p.staging); err != nil {
+				return fmt.Errorf("sync: %w", err)
+			}
+		}
+		if err := p.rename(); err != nil {
+			return err
+		}
+		p.owned = false
+		p.o.step(StepRenamed, p.final)
+		if p.o.durability == Full {
+			if err := p.o.fs.SyncDir(filepath.Dir(p.final)); err != nil {
+				return fmt.Errorf("%w: %w", ErrDurabilityUnknown, err)
+			}
+		}
+		p.unlock()
+		p.o.step(StepPublished, p.final)
+		return nil
+	})
+	switch {
+	case errors.Is(err, ErrDurabilityUnknown):
+		p.unlock()
+		return err
+	case err != nil:
+		return p.abandon(ctx, err)
+	}
+	return nil
+}
+
+// rename moves staging to the final path and refuses whatever is there.
+func (p *publication) rename() error {
+	err := p.o.fs.RenameNoReplace(p.staging, p.final)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		if err := p.mustNotExist(); err != nil {
+			return err
+		}
+		err = p.o.fs.Rename(p.staging, p.final)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %w", ErrExists, err)
+	}
+	if err != nil {
+		return fmt.Errorf("rename: %w", err)
+	}
+	return nil
+}
+
+// abandon removes what this publication made and returns err, on all ranks after
+// rank 0 is done with it.
+func (p *publication) abandon(ctx context.Context, err error) error {
+	var left error
+	if p.c.Rank() == 0 {
+		if p.owned && !errors.Is(err, ErrTakenOver) {
+			left = vfs.RemoveAll(p.o.fs, p.staging)
+		}
+		p.unlock()
+	}
+	if errors.Is(err, comm.ErrDead) {
+		return err
+	}
+	if left := p.c.Agree(context.WithoutCancel(ctx), left); left != nil {
+		return fmt.Errorf("%w (and the staging directory stays: %w)", err, left)
+	}
+	return err
+}
+
+// unlock lets the lock go. That it fails changes nothing for the bundle: the
+// lock dies with this process.
+func (p *publication) unlock() {
+	if p.lock == nil {
+		return
+	}
+	if err := p.lock.Release(); err != nil {
+		p.o.log.Warn("release the lock of a publication", "path", p.final, "error", err)
+	}
+	p.lock = nil
+}
+
+// newPublication settles the paths. The final path is made absolute, so that
+// ranks with different working directories are found out.
+func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*publication, error) {
+	p := &publication{c: c, o: o, meta: meta}
+	if dir == "" {
+		return p, errors.New("the path is empty")
+	}
+	if strings.ContainsRune(dir, 0) {
+		return p, fmt.Errorf("path %q has a NUL character", dir)
+	}
+	final, err := filepath.Abs(dir)
+	if err != nil {
+		return p, fmt.Errorf("path %q: %w", dir, err)
+	}
+	p.final, p.staging = final, final+suffixStaging
+	p.fields = filepath.Join(p.staging, fieldsDir)
+	name := filepath.Base(final)
+	switch {
+	case final == string(filepath.Separator):
+		return p, fmt.Errorf("path %q is the root directory", dir)
+	case len(name)+len(suffixLock) > 255:
+		return p, fmt.Errorf("path %q: the last element has %d bytes, at most %d leave room for the staging directory",
+			dir, len(name), 255-len(suffixLock))
+	}
+	return p, nil
+}
+
+// Directory publishes a bundle whose fields the caller writes. It is collective.
+//
+// write runs on every rank and receives the staging directory for the fields;
+// it puts there one file <id>.bin for each id of meta.Fields, float64, x
+// fastest, exactly the domain's cells. When it returns an error or panics on any
+// rank, nothing is published, and all ranks return the same error. The checksums
+// are computed from the files. All ranks give the same path and metadata, but for
+// Decomposition, of which rank 0's is recorded; format version and writer are
+// filled in.
+//
+// Directory fails with [ErrExists] when anything is at dir, [ErrBeingPublished]
+// when another job publishes there, [ErrInput] when the inputs are invalid or
+// differ between ranks, and [ErrDurabilityUnknown] when the bundle is in place
+// but the last fsync failed. In all cases but the last, dir has no bundle of ours.
+func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
+	write func(ctx context.Context, fieldsDir string) error, opts ...Option) error {
+	o, err := newOptions(opts)
+	p, perr := newPublication(c, dir, meta, o)
+	p.meta.FormatVersion, p.meta.Writer = formatVersion, nil
+	err = errors.Join(err, perr, p.meta.Validate())
+	if write == nil {
+		err = errors.Join(err, errors.New("no function writes the fields"))
+	}
+	err = p.run(ctx, nil, err, func(ctx context.Context, dir string) (map[string]uint64, error) {
+		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
+	})
+	return p.wrap(dir, err)
+}
+
+func (p *publication) wrap(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("publish %s: %w", dir, err)
+}
+
+// encodeSidecar turns the caller's value into the bytes of sidecar.json.
+func encodeSidecar(v any) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("sidecar: %w", err)
+	}
+	return append(b, '\n'), nil
+}
