@@ -1,0 +1,276 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// DamageError names a file that doesn't fit the rest of its bundle. It matches
+// [ErrDamaged], and what Err matches.
+type DamageError struct {
+	// Bundle is the path of the bundle, File the path of the file in it, with
+	// slashes.
+	Bundle, File string
+	// Reason says what is wrong with the file.
+	Reason string
+	// Err is the kind of the fault: wraps [ErrChecksum], [ErrMetadata] or
+	// [fs.ErrNotExist], or is nil where there is nothing more to say.
+	Err error
+}
+
+func (e *DamageError) Error() string {
+	return filepath.Join(e.Bundle, filepath.FromSlash(e.File)) + ": " + e.Reason
+}
+
+// Unwrap returns Err, which may be nil.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Is makes the error match ErrDamaged.
+func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+
+// Info is what can be seen of a bundle without reading its fields.
+type Info struct {
+	// Metadata are those of the bundle. They are zero if metadata.json couldn't
+	// be read.
+	Metadata Metadata
+	// Checksums tells whether there is a checksums.txt, Sidecar whether there is
+	// a sidecar.json.
+	Checksums, Sidecar bool
+	// Bytes is the size of all files of the bundle together.
+	Bytes int64
+}
+
+// Inspect looks at the structure of the bundle at dir without reading its
+// fields: that the metadata are readable and, where there are checksums, the
+// ones that were published; that the files that the metadata list are there,
+// each of exactly the size of the grid; and that checksums.txt lists exactly
+// the files of the bundle. Files that neither names are ignored. It isn't
+// collective.
+//
+// The error is a [*DamageError] for a bundle in which something doesn't fit; it
+// matches [ErrNotABundle] where there is no bundle, [ErrVersion] for one of an
+// unknown format version, and [fs.ErrNotExist] where there is nothing. Info has
+// what could be read nevertheless.
+func Inspect(dir string) (Info, error) {
+	s, err := readStructure(vfs.OS, dir)
+	return s.info, err
+}
+
+// ReadMetadata reads the metadata of the bundle at dir; for a version 1 without
+// a list of fields these are the names of fields/*.bin, sorted. It isn't
+// collective. It looks at metadata.json alone: neither its checksum nor the
+// fields are checked, which [Inspect] and [OpenBundle] do. Errors name the file
+// and the key.
+func ReadMetadata(dir string) (Metadata, error) {
+	m, _, err := readMetadata(vfs.OS, dir)
+	return m, err
+}
+
+// structure is a bundle whose parts fit together, as far as that shows without
+// reading fields.
+type structure struct {
+	info Info
+	// text is the content of metadata.json.
+	text []byte
+	// sums are what checksums.txt lists, if info.Checksums is set.
+	sums []fileChecksum
+}
+
+func readStructure(fsys vfs.FS, dir string) (s structure, err error) {
+	if s.info.Metadata, s.text, err = readMetadata(fsys, dir); err != nil {
+		return s, err
+	}
+	if s.sums, err = readChecksums(fsys, dir, &s.info); err != nil {
+		return s, err
+	}
+	files := []string{metadataFile}
+	s.info.Bytes += int64(len(s.text))
+
+	size, err := regularSize(fsys, dir, sidecarFile)
+	switch {
+	case err == nil:
+		s.info.Sidecar = true
+		s.info.Bytes += size
+		files = append(files, sidecarFile)
+	case !errors.Is(err, fs.ErrNotExist):
+		return s, err
+	}
+
+	// A field is opened by its name, so the directory must not be a link to
+	// somewhere else either.
+	fields, err := fsys.Lstat(filepath.Join(dir, fieldsDir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, &DamageError{dir, fieldsDir, "the directory is missing", fs.ErrNotExist}
+	case err != nil:
+		return s, err
+	case !fields.IsDir():
+		return s, &DamageError{dir, fieldsDir, "not a directory", nil}
+	}
+	want := s.info.Metadata.Domain.Cells() * 8
+	for _, id := range s.info.Metadata.Fields {
+		path := fieldPath(id)
+		size, err := regularSize(fsys, dir, path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return s, missing(dir, path)
+		case err != nil:
+			return s, err
+		case size != want:
+			return s, wrongSize(dir, path, size, want)
+		}
+		s.info.Bytes += size
+		files = append(files, path)
+	}
+	return s, s.checkSums(dir, files)
+}
+
+func missing(dir, file string) error {
+	return &DamageError{dir, file, "the file is missing", fs.ErrNotExist}
+}
+
+func wrongSize(dir, file string, size, want int64) error {
+	return &DamageError{dir, file, fmt.Sprintf("%d bytes, the grid needs exactly %d", size, want), nil}
+}
+
+// checkSums compares the list of checksums with the files of the bundle, and
+// the metadata with its checksum.
+func (s structure) checkSums(dir string, files []string) error {
+	if !s.info.Checksums {
+		return nil
+	}
+	sums := make(map[string]uint64, len(s.sums))
+	for _, f := range s.sums {
+		sums[f.Path] = f.CRC
+	}
+	have := make(map[string]bool, len(files))
+	for _, path := range files {
+		have[path] = true
+		if _, ok := sums[path]; !ok {
+			return &DamageError{dir, checksumsFile, path + " is not listed", nil}
+		}
+	}
+	for _, f := range s.sums {
+		switch {
+		case have[f.Path]:
+		case f.Path == sidecarFile:
+			return missing(dir, f.Path)
+		default:
+			return &DamageError{dir, checksumsFile, f.Path + " is listed and is not a file of the bundle", nil}
+		}
+	}
+	return checkSum(dir, metadataFile, pack.Sum(s.text), sums[metadataFile])
+}
+
+func checkSum(dir, file string, got, want uint64) error {
+	if got == want {
+		return nil
+	}
+	return &DamageError{dir, file, fmt.Sprintf("%v: %016x is recorded, the file has %016x", ErrChecksum, want, got), ErrChecksum}
+}
+
+// readMetadata also returns the bytes of the file.
+func readMetadata(fsys vfs.FS, dir string) (Metadata, []byte, error) {
+	info, err := fsys.Stat(dir)
+	if err != nil {
+		return Metadata{}, nil, err
+	}
+	if !info.IsDir() {
+		return Metadata{}, nil, fmt.Errorf("%s: %w: not a directory", dir, ErrNotABundle)
+	}
+	data, err := readSmall(fsys, dir, metadataFile, maxMetadataBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Metadata{}, nil, fmt.Errorf("%s: %w: no %s", dir, ErrNotABundle, metadataFile)
+	}
+	if err != nil {
+		return Metadata{}, nil, err
+	}
+	m, err := ParseMetadata(data)
+	switch {
+	case errors.Is(err, ErrVersion):
+		// Nothing is wrong with the file.
+		return Metadata{}, data, fmt.Errorf("%s: %w", filepath.Join(dir, metadataFile), err)
+	case err != nil:
+		return Metadata{}, data, &DamageError{dir, metadataFile, err.Error(), err}
+	}
+	if m.Fields == nil {
+		if m.Fields, err = listFields(fsys, dir); err != nil {
+			return Metadata{}, data, err
+		}
+	}
+	return m, data, nil
+}
+
+// listFields returns the ids of the files fields/*.bin, sorted.
+func listFields(fsys vfs.FS, dir string) ([]string, error) {
+	entries, err := fsys.ReadDir(filepath.Join(dir, fieldsDir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &DamageError{dir, fieldsDir, "the directory is missing", fs.ErrNotExist}
+	case err != nil:
+		return nil, err
+	}
+	ids := []string{}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), fieldSuffix)
+		if !ok {
+			continue
+		}
+		if err := CheckID(id); err != nil {
+			return nil, &DamageError{dir, fieldsDir, err.Error(), nil}
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// readChecksums returns nil for a bundle without checksums.txt.
+func readChecksums(fsys vfs.FS, dir string, info *Info) ([]fileChecksum, error) {
+	data, err := readSmall(fsys, dir, checksumsFile, maxChecksumsBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	info.Checksums = true
+	info.Bytes += int64(len(data))
+	sums, err := parseChecksums(data)
+	if err != nil {
+		return nil, &DamageError{dir, checksumsFile, err.Error(), nil}
+	}
+	return sums, nil
+}
+
+// regularSize returns the size of a file of the bundle. Nothing but a regular
+// file will do: a link would lead out of the bundle.
+func regularSize(fsys vfs.FS, dir, file string) (int64, error) {
+	info, err := fsys.Lstat(filepath.Join(dir, filepath.FromSlash(file)))
+	if err != nil {
+		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, &DamageError{dir, file, "not a regular file", nil}
+	}
+	return info.Size(), nil
+}
+
+// readSmall reads a file of the bundle of at most limit bytes.
+func readSmall(fsys vfs.FS, dir, file string, limit int64) ([]byte, error) {
+	if _, err := regularSize(fsys, dir, file); err != nil {
+		return nil, err
+	}
+	data, err := vfs.ReadFile(fsys, filepath.Join(dir, filepath.FromSlash(file)), limit)
+	if errors.Is(err, vfs.ErrTooLarge) {
+		return nil, &DamageError{dir, file, fmt.Sprintf("more than the %d bytes that are read", limit), nil}
+	}
+	return data, err
+}
