@@ -1,0 +1,101 @@
+package field
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fieldstone-io/fieldstone/device"
+)
+
+// Option changes how a field is made.
+type Option func(*options) error
+
+type options struct {
+	halo      [3]int
+	iteration [3]int
+	space     device.Space
+	stream    device.Stream
+}
+
+// Halo sets the number of ghost cells in the storage on each side of all three
+// axes. The default is none.
+func Halo(n int) Option { return HaloXYZ(n, n, n) }
+
+// HaloXYZ sets the number of ghost cells in the storage on each side along x,
+// y and z.
+func HaloXYZ(x, y, z int) Option {
+	return func(o *options) error {
+		o.halo = [3]int{x, y, z}
+		return notNegative("halo", o.halo)
+	}
+}
+
+// IterationHalo sets how many of the ghost cells on each side of all three
+// axes [Field.Iteration] visits. The default is none. It can't be wider than
+// the storage's halo.
+func IterationHalo(n int) Option { return IterationHaloXYZ(n, n, n) }
+
+// IterationHaloXYZ sets the iteration halo along x, y and z.
+func IterationHaloXYZ(x, y, z int) Option {
+	return func(o *options) error {
+		o.iteration = [3]int{x, y, z}
+		return notNegative("iteration halo", o.iteration)
+	}
+}
+
+// In puts the field on a device. The default is host memory.
+func In(space device.Space) Option {
+	return func(o *options) error {
+		if space == nil {
+			return errors.New("space is nil")
+		}
+		o.space = space
+		return nil
+	}
+}
+
+// OnStream puts the field on the stream's device and lets its copies run on
+// that stream, so that they are in order with the kernels that the solver
+// launches there. Without it the field has a stream of its own.
+func OnStream(stream device.Stream) Option {
+	return func(o *options) error {
+		if stream == nil {
+			return errors.New("stream is nil")
+		}
+		o.stream = stream
+		return nil
+	}
+}
+
+func collect(opts []Option) (options, error) {
+	var o options
+	for _, opt := range opts {
+		if err := opt(&o); err != nil {
+			return options{}, err
+		}
+	}
+	for a := range o.halo {
+		if o.iteration[a] > o.halo[a] {
+			return options{}, fmt.Errorf("iteration halo %d along %s is wider than the storage's halo %d",
+				o.iteration[a], axisNames[a], o.halo[a])
+		}
+	}
+	if o.stream != nil {
+		if o.space != nil && o.space != o.stream.Space() {
+			return options{}, fmt.Errorf("stream belongs to %s, not to %s", o.stream.Space().Name(), o.space.Name())
+		}
+		o.space = o.stream.Space()
+	}
+	return o, nil
+}
+
+var axisNames = [3]string{"x", "y", "z"}
+
+func notNegative(what string, halo [3]int) error {
+	for a, n := range halo {
+		if n < 0 {
+			return fmt.Errorf("%s along %s is %d, must not be negative", what, axisNames[a], n)
+		}
+	}
+	return nil
+}

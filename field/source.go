@@ -1,0 +1,128 @@
+package field
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// Source returns the owned cells for reading; see [Any]. It stays usable until
+// Free: a mirror that becomes stale later is brought up to date when cells are
+// read.
+func (f *Field[T]) Source() (pack.Source, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.hostReady(); err != nil {
+		return nil, fmt.Errorf("read field: %w", err)
+	}
+	return source[T]{f}, nil
+}
+
+type source[T pack.Number] struct{ f *Field[T] }
+
+func (s source[T]) ReadCells(dst []byte, first int64) error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	if err := s.f.hostReady(); err != nil {
+		return fmt.Errorf("read field: %w", err)
+	}
+	var err error
+	switch host := any(s.f.host).(type) {
+	case []float32:
+		err = pack.WidenBytes(dst, host, s.f.layout, first)
+	default:
+		err = pack.PackBytes(dst, s.f.host, s.f.layout, first)
+	}
+	if err != nil {
+		return fmt.Errorf("read field: %w", err)
+	}
+	return nil
+}
+
+// Sink returns the owned cells for writing; see [Any]. Cells that can't be
+// stored, such as float64 values that no float32 equals, are a [*CellError]
+// with the global indices of the first one; nothing has changed then. It stays
+// usable until Free.
+func (f *Field[T]) Sink() (pack.Sink, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.hostReady(); err != nil {
+		return nil, fmt.Errorf("write field: %w", err)
+	}
+	return sink[T]{f}, nil
+}
+
+type sink[T pack.Number] struct{ f *Field[T] }
+
+// CheckCells needs no mirror, so it never copies.
+func (s sink[T]) CheckCells(src []byte, first int64) error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	if s.f.freed {
+		return fmt.Errorf("write field: %w", ErrFreed)
+	}
+	if err := s.check(src, first); err != nil {
+		return fmt.Errorf("write field: %w", err)
+	}
+	return nil
+}
+
+func (s sink[T]) WriteCells(src []byte, first int64) error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	if err := s.f.hostReady(); err != nil {
+		return fmt.Errorf("write field: %w", err)
+	}
+	if len(src) == 0 {
+		return s.inRange(src, first)
+	}
+	var err error
+	switch host := any(s.f.host).(type) {
+	case []float32:
+		err = s.locate(pack.NarrowBytes(host, src, s.f.layout, first))
+	default:
+		err = pack.UnpackBytes(s.f.host, src, s.f.layout, first)
+	}
+	if err != nil {
+		return fmt.Errorf("write field: %w", err)
+	}
+	s.f.dev.markDeviceStale()
+	return nil
+}
+
+func (s sink[T]) check(src []byte, first int64) error {
+	if err := s.inRange(src, first); err != nil {
+		return err
+	}
+	if s.f.Kind() == Float32 {
+		return s.locate(pack.CheckNarrowBytes(src, first))
+	}
+	return nil
+}
+
+// inRange reports the errors that storing the cells would have for their
+// number alone.
+func (s sink[T]) inRange(src []byte, first int64) error {
+	size := s.f.Kind().DiskSize()
+	if len(src)%size != 0 {
+		return &pack.PartialCellError{Op: "write", Bytes: int64(len(src)), CellSize: size}
+	}
+	count, cells := int64(len(src)/size), s.f.layout.Cells()
+	if first < 0 || count > cells || first > cells-count {
+		return &pack.RangeError{Op: "write", First: first, Count: count, Cells: cells}
+	}
+	return nil
+}
+
+// locate adds the global indices to an error about a cell.
+func (s sink[T]) locate(err error) error {
+	n, ok := errors.AsType[*pack.NotFloat32Error](err)
+	if !ok {
+		return err
+	}
+	low, size := s.f.box.Low, s.f.box.Size
+	x, rest := n.Cell%int64(size[0]), n.Cell/int64(size[0])
+	y, z := rest%int64(size[1]), rest/int64(size[1])
+	return &CellError{Cell: [3]int{low[0] + int(x), low[1] + int(y), low[2] + int(z)}, Err: err}
+}
