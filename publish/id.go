@@ -67,8 +67,9 @@ func fieldPath(id string) string {
 }
 
 // shorten keeps a hostile string from filling the log.
-func shorten(s string) string {
-	const most = 64
+func shorten(s string) string { return shortenTo(s, 64) }
+
+func shortenTo(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

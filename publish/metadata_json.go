@@ -596,73 +596,84 @@ func parseDecimal(text string) (decimal, bool) {
 	return d, true
 }
 
-// canonicalJSON returns a text that is the same for two JSON texts exactly if
-// they have the same value: keys sorted, strings in one spelling, numbers by
-// their exact decimal value (1, 1.0 and 10e-1 are equal; numbers that differ
-// beyond the precision of a float64 are not). data is checked as by checkJSON.
-func canonicalJSON(data []byte) (string, error) {
-	if err := checkJSON(data); err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	err := jsonValue{raw: bytes.TrimSpace(data)}.canonical(&b)
-	return b.String(), err
+// canonical returns a text that is the same for two values exactly if they are
+// equal: keys sorted, strings in one spelling, numbers by their exact decimal
+// value (1, 1.0 and 10e-1 are equal; numbers that differ beyond the precision of
+// a float64 are not).
+func (v jsonValue) canonical() string {
+	s := &jsonScanner{data: v.raw}
+	return string(s.canonical(nil))
 }
 
-func (v jsonValue) canonical(b *strings.Builder) error {
-	switch v.raw[0] {
+// canonical consumes a value that checkJSON has accepted, and appends its
+// canonical text to b.
+func (s *jsonScanner) canonical(b []byte) []byte {
+	c, _ := s.next()
+	start := s.at
+	switch c {
 	case '{':
-		members, err := v.members()
-		if err != nil {
-			return err
-		}
-		keys := make([]string, 0, len(members))
-		for k := range members {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		b.WriteByte('{')
-		for _, k := range keys {
-			b.WriteString(strconv.Quote(k))
-			b.WriteByte(':')
-			if err := members[k].canonical(b); err != nil {
-				return err
-			}
-			b.WriteByte(',')
-		}
-		b.WriteByte('}')
+		return s.canonicalObject(b)
 	case '[':
-		elements, err := v.elements("an array")
-		if err != nil {
-			return err
-		}
-		b.WriteByte('[')
-		for _, e := range elements {
-			if err := e.canonical(b); err != nil {
-				return err
-			}
-			b.WriteByte(',')
-		}
-		b.WriteByte(']')
+		return s.canonicalArray(b)
 	case '"':
-		s, err := v.string()
-		if err != nil {
-			return err
-		}
-		b.WriteString(strconv.Quote(s))
+		text, _ := s.text()
+		return strconv.AppendQuote(b, text)
 	case 't', 'f', 'n':
-		b.Write(v.raw)
-	default:
-		d, ok := parseDecimal(string(v.raw))
-		if !ok {
-			// An exponent of more than 18 digits: equal only to itself.
-			b.Write(v.raw)
-			return nil
-		}
-		if d.negative {
-			b.WriteByte('-')
-		}
-		fmt.Fprintf(b, "%se%d", d.digits, d.exponent)
+		_ = s.value()
+		return append(b, s.data[start:s.at]...)
 	}
-	return nil
+	_ = s.value()
+	text := string(s.data[start:s.at])
+	d, ok := parseDecimal(text)
+	if !ok {
+		// An exponent of more than 18 digits: equal only to itself.
+		return append(b, text...)
+	}
+	if d.negative {
+		b = append(b, '-')
+	}
+	return fmt.Appendf(b, "%se%d", d.digits, d.exponent)
+}
+
+func (s *jsonScanner) canonicalObject(b []byte) []byte {
+	type member struct{ key, text string }
+	var members []member
+	s.at++
+	for {
+		if c, err := s.next(); err != nil || c == '}' {
+			s.at++
+			break
+		} else if c == ',' {
+			s.at++
+			s.space()
+		}
+		key, _ := s.text()
+		_, _ = s.next()
+		s.at++ // the colon
+		members = append(members, member{key, string(s.canonical(nil))})
+	}
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	b = append(b, '{')
+	for _, m := range members {
+		b = strconv.AppendQuote(b, m.key)
+		b = append(b, ':')
+		b = append(b, m.text...)
+		b = append(b, ',')
+	}
+	return append(b, '}')
+}
+
+func (s *jsonScanner) canonicalArray(b []byte) []byte {
+	s.at++
+	b = append(b, '[')
+	for {
+		if c, err := s.next(); err != nil || c == ']' {
+			s.at++
+			return append(b, ']')
+		} else if c == ',' {
+			s.at++
+		}
+		b = s.canonical(b)
+		b = append(b, ',')
+	}
 }
