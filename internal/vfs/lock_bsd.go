@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-const openLock = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+const openNoFollow = syscall.O_NOFOLLOW
 
 func (f lockFile) tryLock() error {
 	err := f.flock(syscall.LOCK_EX | syscall.LOCK_NB)

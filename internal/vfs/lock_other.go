@@ -2,7 +2,7 @@
 
 package vfs
 
-const openLock = 0
+const openNoFollow = 0
 
 func (lockFile) tryLock() error { return ErrNoLocks }
 

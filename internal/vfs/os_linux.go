@@ -14,7 +14,7 @@ import (
 
 const (
 	openDirectory = unix.O_DIRECTORY
-	openLock      = unix.O_NOFOLLOW | unix.O_NONBLOCK
+	openNoFollow  = unix.O_NOFOLLOW
 )
 
 // retry repeats a system call that a signal interrupted.
