@@ -61,6 +61,10 @@ type load struct {
 	want Request
 	head head
 	meta Metadata
+
+	// apply puts the saved states into the boundary conditions, on all ranks or
+	// on none.
+	apply func(context.Context) error
 }
 
 // head is what rank 0 reads and gives to the others.
@@ -78,8 +82,7 @@ func (l *load) run(ctx context.Context, invalid error) (*Loaded, error) {
 	if err := l.readHead(ctx); err != nil {
 		return nil, err
 	}
-	commitBoundaries, err := l.check(ctx)
-	if err != nil {
+	if err := l.check(ctx); err != nil {
 		return nil, err
 	}
 	plan, err := brick.NewPlan(ctx, l.c, l.meta.Domain.Size, l.want.Fields[0].Field.Box(), brick.Float64, l.o.bricks()...)
@@ -95,7 +98,6 @@ func (l *load) run(ctx context.Context, invalid error) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	commitBoundaries()
 	if l.head.Sums == nil {
 		l.o.log.Warn("the bundle has no checksums: only sizes were checked", "bundle", l.dir)
 	}
@@ -127,8 +129,8 @@ func (l *load) readHead(ctx context.Context) error {
 	var err error
 	if l.c.Rank() == 0 {
 		err = comm.Protect(func() error {
-			var h head
-			if h, err = l.inspect(); err != nil {
+			h, err := l.inspect()
+			if err != nil {
 				return err
 			}
 			text, err = json.Marshal(h)
@@ -149,13 +151,36 @@ func (l *load) readHead(ctx context.Context) error {
 	return l.c.Agree(ctx, err)
 }
 
-// check compares the bundle with what this rank wants, agrees on it, and
-// prepares the boundary conditions. Nothing is changed before commit is called.
-func (l *load) check(ctx context.Context) (commit func(), err error) {
-	if err := l.c.Agree(ctx, comm.Protect(l.matches)); err != nil {
-		return nil, err
+// inspect checks the structure of the bundle, and reads what is small.
+func (l *load) inspect() (head, error) {
+	s, err := readStructure(l.o.fs, l.dir)
+	if err != nil {
+		return head{}, err
 	}
-	return prepareBoundaries(ctx, l.c, l.meta.BoundaryConditions, l.want.Boundaries)
+	h := head{Metadata: s.text, Fields: s.info.Metadata.Fields}
+	if s.info.Checksums {
+		h.Sums = make(map[string]uint64, len(s.sums))
+		for _, f := range s.sums {
+			h.Sums[f.Path] = f.CRC
+		}
+	}
+	if s.info.Sidecar {
+		h.Sidecar, err = readSmall(l.o.fs, l.dir, sidecarFile, maxSidecarBytes)
+		if err == nil && h.Sums != nil {
+			err = checkSum(l.dir, sidecarFile, pack.Sum(h.Sidecar), h.Sums[sidecarFile])
+		}
+	}
+	return h, err
+}
+
+// check compares the bundle with what this rank wants, agrees on it, and
+// prepares the boundary conditions. Nothing is changed before apply is called.
+func (l *load) check(ctx context.Context) (err error) {
+	if err := l.c.Agree(ctx, comm.Protect(l.matches)); err != nil {
+		return err
+	}
+	l.apply, err = prepareBoundaries(ctx, l.c, l.meta.BoundaryConditions, l.want.Boundaries)
+	return err
 }
 
 func (l *load) matches() error {
@@ -207,12 +232,8 @@ func (l *load) verify(crcs []uint64) error {
 	}
 	for i, f := range l.want.Fields {
 		path := fieldPath(f.ID)
-		want, ok := l.head.Sums[path]
-		if !ok {
-			return &DamageError{File: checksumsFile, Reason: fmt.Sprintf("has no line for %s", path)}
-		}
-		if crcs[i] != want {
-			return fmt.Errorf("%s: %w: is %016x, recorded %016x", path, ErrChecksum, crcs[i], want)
+		if err := checkSum(l.dir, path, crcs[i], l.head.Sums[path]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -220,7 +241,7 @@ func (l *load) verify(crcs []uint64) error {
 
 // readThenCommit reads all fields into one copy of the owned cells, and changes
 // the fields when all ranks have everything and it is what was written.
-func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) error {
+func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan, applyBoundaries func(context.Context) error) error {
 	size := plan.Box().Cells() * 8
 	copies := make([][]byte, len(l.want.Fields))
 	sinks := make([]pack.Sink, len(l.want.Fields))
@@ -253,6 +274,9 @@ func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) error {
 	if err := l.c.Agree(ctx, err); err != nil {
 		return err
 	}
+	if err := l.apply(ctx); err != nil {
+		return err
+	}
 	err = comm.Protect(func() error {
 		for i, f := range l.want.Fields {
 			if err := sinks[i].WriteCells(copies[i], 0); err != nil {
@@ -265,7 +289,7 @@ func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) error {
 	return l.undefined(ctx, err)
 }
 
-func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
+func (l *load) readInPlace(ctx context.Context, plan *brick.Plan, applyBoundaries func(context.Context) error) error {
 	sinks := make([]pack.Sink, len(l.want.Fields))
 	err := comm.Protect(func() error {
 		for i, f := range l.want.Fields {
@@ -292,7 +316,13 @@ func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	if err == nil {
 		err = comm.Protect(l.upload)
 	}
-	return l.undefined(ctx, err)
+	if err := l.undefined(ctx, err); err != nil {
+		return err
+	}
+	if err := l.apply(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrFieldsUndefined, err)
+	}
+	return nil
 }
 
 func (l *load) upload() error {

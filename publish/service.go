@@ -1,0 +1,284 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/field"
+)
+
+// Clock is the solver's clock of accepted steps.
+type Clock interface {
+	// Accepted returns the increment and the time of the last accepted step.
+	Accepted() (increment int64, time float64)
+	// Restore sets both, the time to exactly these bits.
+	Restore(increment int64, time float64) error
+}
+
+// DerivedClock is a clock that computes its time from the increment. A bundle
+// whose time differs from TimeAt by more than 1e-9 · max(1, |time|) is rejected.
+type DerivedClock interface {
+	Clock
+	TimeAt(increment int64) float64
+}
+
+// Solver is what the service saves and restores: the live objects of a solver.
+type Solver struct {
+	Fields     []field.Named
+	Clock      Clock
+	Results    *int64 // result counter; nil: none
+	Method     string // identity of the integrator
+	Boundaries []Boundary
+	Sidecar    func() (any, error) // content of sidecar.json; nil: none
+}
+
+// Service saves bundles of a solver as its configuration says, and restarts it
+// from them. Its methods are collective, but for Close.
+type Service struct {
+	c     *comm.Comm
+	cfg   Config
+	o     options
+	opts  []Option
+	dir   checkpoints
+	last  int64 // increment that is on disk already: saved or restored; -1: none
+	since time.Time
+	inbox chan os.Signal
+	now   func() time.Time
+}
+
+// NewService makes the service. It is collective; all ranks give the same
+// configuration. Rank 0 makes the checkpoint directory and clears away what
+// publications and removals of dead jobs left in it.
+func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
+	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
+	var err error
+	s.o, err = newOptions(opts)
+	err = errors.Join(err, cfg.Validate())
+	if cfg.Checkpoint.Keep > 0 && s.o.durability != Full {
+		err = errors.Join(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
+	}
+	if cfg.Checkpoint.Directory != "" {
+		dir, aerr := filepath.Abs(cfg.Checkpoint.Directory)
+		err = errors.Join(err, aerr)
+		s.dir = checkpoints{o: &s.o, dir: dir}
+	}
+	text, jerr := json.Marshal(cfg)
+	err = errors.Join(err, jerr)
+	if err := agreeInputs(ctx, c, err, []entry{
+		{"the configuration of checkpoints", string(text)},
+		{"the checkpoint directory", fmt.Sprintf("%q", s.dir.dir)},
+	}); err != nil {
+		return nil, fmt.Errorf("checkpoint service: %w", err)
+	}
+	if s.dir.dir != "" {
+		err := s.onRoot(ctx, func() error {
+			if err := s.dir.makeDir(s.dir.dir); err != nil {
+				return err
+			}
+			return s.dir.clean()
+		})
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint service: %w", err)
+		}
+	}
+	s.since = s.now()
+	if !cfg.Checkpoint.off() && len(cfg.Checkpoint.OnSignal) > 0 {
+		s.inbox = make(chan os.Signal, 1)
+		for _, name := range cfg.Checkpoint.OnSignal {
+			signal.Notify(s.inbox, signals[name])
+		}
+	}
+	return s, nil
+}
+
+// Close stops listening to signals.
+func (s *Service) Close() {
+	if s.inbox != nil {
+		signal.Stop(s.inbox)
+	}
+}
+
+func (s *Service) onRoot(ctx context.Context, f func() error) error {
+	var err error
+	if s.c.Rank() == 0 {
+		err = comm.Protect(f)
+	}
+	return s.c.Agree(ctx, err)
+}
+
+// Outcome is what MaybeSave did.
+type Outcome struct {
+	Saved bool
+	Path  string // of the bundle, when Saved
+
+	// Stop tells the solver to end now; Reason says why. Its state is on disk.
+	Stop   bool
+	Reason string
+}
+
+// Reasons of a save, as bits of the message that the ranks exchange.
+const (
+	dueBySeconds = 1 << iota
+	dueBySignal  // and above it, one bit per signal of the configuration
+)
+
+// MaybeSave is called after every accepted step. It saves when the increment or
+// the wall time says so, or when any rank got a signal. It sends one small
+// message, and none at all when only Every is configured.
+func (s *Service) MaybeSave(ctx context.Context, v Solver) (Outcome, error) {
+	var out Outcome
+	k := s.cfg.Checkpoint
+	if k.off() {
+		return out, nil
+	}
+	increment, _ := v.Clock.Accepted()
+	due := k.Every > 0 && increment%k.Every == 0
+	if k.EverySeconds > 0 || len(k.OnSignal) > 0 {
+		flags := []int64{s.flags()}
+		if err := s.c.AllReduceInt64(ctx, comm.BitOr, flags); err != nil {
+			return out, fmt.Errorf("checkpoint: %w", err)
+		}
+		due = due || flags[0] != 0
+		if flags[0]>>1 != 0 {
+			out.Stop, out.Reason = true, s.reason(flags[0])
+		}
+	}
+	if !due || increment == s.last || increment == 0 {
+		return out, nil
+	}
+	path, err := s.Save(ctx, v)
+	if err != nil {
+		return out, err
+	}
+	out.Saved, out.Path = true, path
+	return out, nil
+}
+
+func (s *Service) flags() int64 {
+	var f int64
+	if s.c.Rank() == 0 && s.cfg.Checkpoint.EverySeconds > 0 &&
+		s.now().Sub(s.since).Seconds() >= s.cfg.Checkpoint.EverySeconds {
+		f |= dueBySeconds
+	}
+	if s.inbox == nil {
+		return f
+	}
+	select {
+	case got := <-s.inbox:
+		for i, name := range s.cfg.Checkpoint.OnSignal {
+			if signals[name] == got {
+				f |= dueBySignal << i
+			}
+		}
+	default:
+	}
+	return f
+}
+
+func (s *Service) reason(flags int64) string {
+	var names []string
+	for i, name := range s.cfg.Checkpoint.OnSignal {
+		if flags&(dueBySignal<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return "signal " + strings.Join(names, ", ")
+}
+
+// Save publishes the state now, as step_<increment> of the checkpoint directory,
+// and returns the bundle's path. The state of increment 0 isn't saved; the path
+// is empty then. When the bundle is durable, the oldest ones beyond Keep are
+// removed; that this fails is a warning, not an error.
+func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
+	if s.cfg.Checkpoint.Directory == "" {
+		return "", fmt.Errorf("checkpoint: %w: no checkpoint.directory is configured", ErrInput)
+	}
+	increment, t := v.Clock.Accepted()
+	if increment == 0 {
+		return "", nil
+	}
+	state := State{Fields: v.Fields, Time: t, Increment: increment, Method: v.Method, Boundaries: v.Boundaries}
+	if v.Results != nil {
+		state.ResultCounter = *v.Results
+	}
+	if v.Sidecar != nil {
+		var err error
+		cerr := comm.Protect(func() error {
+			state.Sidecar, err = v.Sidecar()
+			return err
+		})
+		if err := s.c.Agree(ctx, cerr); err != nil {
+			return "", fmt.Errorf("checkpoint: sidecar: %w", err)
+		}
+	}
+	path := s.dir.path(increment)
+	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
+	if err := SaveBundle(ctx, s.c, path, state, s.opts...); err != nil {
+		return "", err
+	}
+	s.last, s.since = increment, s.now()
+	if s.c.Rank() == 0 {
+		if err := s.dir.prune(increment, s.cfg.Checkpoint.Keep); err != nil {
+			s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
+		}
+		s.warnSpace(path)
+	}
+	return shown, nil
+}
+
+// warnSpace warns when the next bundle wouldn't fit.
+func (s *Service) warnSpace(path string) {
+	info, err := readStructure(s.o.fs, path)
+	if err != nil {
+		return
+	}
+	usage, err := s.o.fs.Usage(s.dir.dir)
+	if err == nil && usage.Free < info.info.Bytes {
+		s.o.log.Warn("the next bundle will not fit", "directory", s.dir.dir, "free", usage.Free, "needed", info.info.Bytes)
+	}
+}
+
+// Load restores the solver from the bundle at path: fields, clock, result counter
+// and boundary conditions. A rejection leaves all of them as they were.
+func (s *Service) Load(ctx context.Context, path string, v Solver) (*Loaded, error) {
+	loaded, err := LoadBundle(ctx, s.c, path, Request{
+		Fields:     v.Fields,
+		Method:     v.Method,
+		Boundaries: v.Boundaries,
+		Accept:     func(m Metadata) error { return acceptClock(v.Clock, m) },
+	}, s.opts...)
+	if err != nil {
+		return nil, err
+	}
+	m := loaded.Metadata
+	err = comm.Protect(func() error { return v.Clock.Restore(m.AcceptedIncrement, m.AcceptedTime) })
+	if err := s.c.Agree(context.WithoutCancel(ctx), err); err != nil {
+		return nil, fmt.Errorf("load %s: clock: %w: %w", path, ErrFieldsUndefined, err)
+	}
+	if v.Results != nil {
+		*v.Results = m.ResultCounter
+	}
+	return loaded, nil
+}
+
+func acceptClock(c Clock, m Metadata) error {
+	d, ok := c.(DerivedClock)
+	if !ok {
+		return nil
+	}
+	derived := d.TimeAt(m.AcceptedIncrement)
+	if diff := math.Abs(derived - m.AcceptedTime); !(diff <= 1e-9*math.Max(1, math.Abs(m.AcceptedTime))) {
+		return fmt.Errorf("%w: accepted_time is %v, but the clock has %v at increment %d",
+			ErrMismatch, m.AcceptedTime, derived, m.AcceptedIncrement)
+	}
+	return nil
+}

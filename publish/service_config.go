@@ -1,0 +1,137 @@
+package publish
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Latest as Config.RestartFrom restarts from the newest bundle that verifies.
+const Latest = "latest"
+
+// SetAside as CheckpointConfig.Superseded renames newer bundles that a restart
+// leaves behind.
+const SetAside = "set_aside"
+
+// Config configures a [Service]. It is a part of the solver's JSON:
+//
+//	{"restart_from": "latest", "checkpoint": {"every": 10, "directory": "results/ckpt", "keep": 3}}
+type Config struct {
+	// RestartFrom is the path of a bundle, [Latest], or empty for a fresh start.
+	RestartFrom string           `json:"restart_from"`
+	Checkpoint  CheckpointConfig `json:"checkpoint"`
+}
+
+// CheckpointConfig says when and where to save. With an empty Directory the
+// service saves nothing.
+type CheckpointConfig struct {
+	// Every saves when the accepted increment is a multiple of it; 0 or less: never.
+	Every int64 `json:"every"`
+	// EverySeconds saves when so many seconds of wall time have passed since the
+	// last save, as seen by rank 0; 0 or less: never.
+	EverySeconds float64 `json:"every_seconds"`
+	// Directory holds the bundles, step_<increment> each. It is made if missing.
+	Directory string `json:"directory"`
+	// OnSignal names signals, like "SIGTERM" and "SIGUSR1", on which the state is
+	// saved at the next accepted step and the solver is told to stop.
+	OnSignal []string `json:"on_signal"`
+	// Keep is the number of newest bundles that are kept; 0 keeps all.
+	Keep int `json:"keep"`
+	// Superseded is empty or [SetAside]: what happens to good bundles that are
+	// newer than the state that a run starts from.
+	Superseded string `json:"superseded"`
+}
+
+var signals = map[string]os.Signal{
+	"SIGTERM": syscall.SIGTERM,
+	"SIGINT":  syscall.SIGINT,
+	"SIGHUP":  syscall.SIGHUP,
+	"SIGUSR1": syscall.SIGUSR1,
+	"SIGUSR2": syscall.SIGUSR2,
+}
+
+// ParseConfig reads the service's keys from a solver's JSON text. Other keys of
+// the top level belong to the solver and are left alone; an unknown key under
+// "checkpoint" is an error, for a misspelt one would lose states. Errors name the
+// key.
+func ParseConfig(data []byte) (Config, error) {
+	var c Config
+	if err := checkJSON(data); err != nil {
+		return c, fmt.Errorf("configuration: %w", err)
+	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(data, &top); err != nil {
+		return c, fmt.Errorf("configuration: %w", configError("", err))
+	}
+	if raw, ok := top["restart_from"]; ok {
+		if err := json.Unmarshal(raw, &c.RestartFrom); err != nil {
+			return c, fmt.Errorf("configuration: %w", configError("restart_from", err))
+		}
+	}
+	if raw, ok := top["checkpoint"]; ok {
+		var keys map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &keys); err != nil {
+			return c, fmt.Errorf("configuration: %w", configError("checkpoint", err))
+		}
+		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded"}
+		for key := range keys {
+			if !slices.Contains(known, key) {
+				return c, fmt.Errorf("configuration: checkpoint.%s: unknown key (known are %s)", key, strings.Join(known, ", "))
+			}
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		if err := d.Decode(&c.Checkpoint); err != nil {
+			return c, fmt.Errorf("configuration: %w", configError("checkpoint", err))
+		}
+	}
+	return c, c.Validate()
+}
+
+func configError(prefix string, err error) error {
+	var t *json.UnmarshalTypeError
+	if !errors.As(err, &t) {
+		return fmt.Errorf("%s: %w", prefix, err)
+	}
+	key := strings.Trim(prefix+"."+t.Field, ".")
+	if key == "" {
+		return fmt.Errorf("is a JSON %s, want an object", t.Value)
+	}
+	return fmt.Errorf("%s: is a JSON %s, want %s", key, t.Value, t.Type)
+}
+
+// Validate reports the first key with an impossible value.
+func (c Config) Validate() error {
+	k := c.Checkpoint
+	switch {
+	case strings.ContainsRune(c.RestartFrom, 0):
+		return errors.New("restart_from: has a NUL character")
+	case strings.ContainsRune(k.Directory, 0):
+		return errors.New("checkpoint.directory: has a NUL character")
+	case c.RestartFrom == Latest && k.Directory == "":
+		return fmt.Errorf("restart_from: %q needs checkpoint.directory", Latest)
+	case math.IsNaN(k.EverySeconds) || k.EverySeconds > math.MaxInt64/float64(time.Second):
+		return fmt.Errorf("checkpoint.every_seconds: %v is not a number of seconds", k.EverySeconds)
+	case k.Keep < 0:
+		return fmt.Errorf("checkpoint.keep: %d is negative", k.Keep)
+	case k.Superseded != "" && k.Superseded != SetAside:
+		return fmt.Errorf("checkpoint.superseded: %q: want %q or nothing", k.Superseded, SetAside)
+	}
+	for i, name := range k.OnSignal {
+		if signals[name] == nil {
+			return fmt.Errorf("checkpoint.on_signal[%d]: %q is not one of SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2", i, name)
+		}
+	}
+	return nil
+}
+
+// off reports whether the service saves nothing.
+func (c CheckpointConfig) off() bool {
+	return c.Directory == "" || c.Every <= 0 && c.EverySeconds <= 0 && len(c.OnSignal) == 0
+}

@@ -1,0 +1,238 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// The names in a checkpoint directory. Whatever doesn't match is left alone.
+const (
+	stepPrefix       = "step_"
+	suffixRemoving   = ".removing"
+	suffixDamaged    = ".damaged"
+	suffixSuperseded = ".superseded"
+)
+
+// StepName returns the name of the bundle of an increment: step_<increment>.
+func StepName(increment int64) string { return stepPrefix + strconv.FormatInt(increment, 10) }
+
+// ParseStepName returns the increment of a bundle's name, as [StepName] writes it.
+func ParseStepName(name string) (increment int64, ok bool) {
+	digits, ok := strings.CutPrefix(name, stepPrefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || StepName(n) != name {
+		return 0, false
+	}
+	return n, true
+}
+
+// checkpoints is a checkpoint directory, as rank 0 sees it.
+type checkpoints struct {
+	o   *options
+	dir string
+}
+
+func (d checkpoints) path(increment int64) string {
+	return filepath.Join(d.dir, StepName(increment))
+}
+
+// steps returns the increments of all bundles, good or bad, highest first. A
+// directory that doesn't exist has none.
+func (d checkpoints) steps() ([]int64, error) {
+	entries, err := d.o.fs.ReadDir(d.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []int64
+	for _, e := range entries {
+		if n, ok := ParseStepName(e.Name()); ok {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	slices.Reverse(list)
+	return list, nil
+}
+
+// makeDir makes the directory with its parents, each synced into its own parent.
+func (d checkpoints) makeDir(dir string) error {
+	info, err := d.o.fs.Stat(dir)
+	if err == nil {
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := d.makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := d.o.fs.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.o.fs.SyncDir(parent)
+}
+
+// clean removes what dead publications and removals left behind. A lock that is
+// held protects its owner's work, and where there are no locks nothing can be
+// told, so nothing is removed.
+func (d checkpoints) clean() error {
+	entries, err := d.o.fs.ReadDir(d.dir)
+	if err != nil {
+		return err
+	}
+	leftovers := map[string][]string{} // bundle: what stands beside it
+	for _, e := range entries {
+		for _, suffix := range []string{suffixStaging, suffixLock, suffixRemoving} {
+			if base, ok := strings.CutSuffix(e.Name(), suffix); ok {
+				if _, ok := ParseStepName(base); ok {
+					leftovers[base] = append(leftovers[base], e.Name())
+				}
+			}
+		}
+	}
+	var failed error
+	for base, names := range leftovers {
+		failed = errors.Join(failed, d.cleanOne(base, names))
+	}
+	return failed
+}
+
+func (d checkpoints) cleanOne(base string, names []string) error {
+	lock, err := d.o.fs.Lock(filepath.Join(d.dir, base+suffixLock))
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		d.o.log.Info("left alone: another job is at work on it", "bundle", base, "files", names)
+		return nil
+	case errors.Is(err, vfs.ErrNoLocks):
+		d.o.log.Warn("left alone: no file locks here, so its owner may be alive", "bundle", base, "files", names)
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, suffixLock) {
+			continue // released below
+		}
+		if rerr := vfs.RemoveAll(d.o.fs, filepath.Join(d.dir, name)); rerr != nil {
+			err = errors.Join(err, rerr)
+			continue
+		}
+		d.o.log.Info("removed a leftover of a run that ended early", "path", filepath.Join(d.dir, name))
+	}
+	return errors.Join(err, lock.Release())
+}
+
+// setAside renames a bundle out of the way, under a name that is free.
+func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
+	from := d.path(increment)
+	for k := 1; ; k++ {
+		to := from + suffix
+		if k > 1 {
+			to += "." + strconv.Itoa(k)
+		}
+		err := d.o.fs.RenameNoReplace(from, to)
+		if errors.Is(err, vfs.ErrUnsupported) {
+			var taken bool
+			if taken, err = vfs.Exists(d.o.fs, to); err == nil && !taken {
+				err = d.o.fs.Rename(from, to)
+			} else if taken {
+				err = fs.ErrExist
+			}
+		}
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("set aside %s: %w", from, err)
+		}
+		if err := d.o.fs.SyncDir(d.dir); err != nil {
+			return "", fmt.Errorf("set aside %s: %w", from, err)
+		}
+		return to, nil
+	}
+}
+
+// prune removes the oldest good bundles beyond keep, counting from newest, which
+// is durable. Bundles above newest, and those that aren't good, are not its
+// business. It renames, syncs, and only then removes.
+func (d checkpoints) prune(newest int64, keep int) error {
+	if keep <= 0 {
+		return nil
+	}
+	steps, err := d.steps()
+	if err != nil {
+		return err
+	}
+	good := 0
+	for _, n := range steps {
+		if n > newest {
+			continue
+		}
+		if _, err := readStructure(d.o.fs, d.path(n)); err != nil {
+			if !damaged(err) {
+				return err
+			}
+			continue
+		}
+		if good++; good <= keep {
+			continue
+		}
+		if err := d.remove(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d checkpoints) remove(increment int64) (err error) {
+	path := d.path(increment)
+	lock, err := d.o.fs.Lock(path + suffixLock)
+	switch {
+	case err == nil:
+		defer func() { err = errors.Join(err, lock.Release()) }()
+	case errors.Is(err, vfs.ErrLocked):
+		return nil // someone is at work on it: a later save comes by again
+	case !errors.Is(err, vfs.ErrNoLocks):
+		return err
+	}
+	gone := path + suffixRemoving
+	if err := vfs.RemoveAll(d.o.fs, gone); err != nil {
+		return err
+	}
+	if err := d.o.fs.Rename(path, gone); err != nil {
+		return err
+	}
+	if err := d.o.fs.SyncDir(d.dir); err != nil {
+		return err
+	}
+	if err := vfs.RemoveAll(d.o.fs, gone); err != nil {
+		return err
+	}
+	d.o.log.Info("removed an old bundle", "bundle", path)
+	return nil
+}
+
+// damaged reports whether the error says that a bundle is no good, as opposed to
+// one that can't be looked at just now or that this version can't judge.
+func damaged(err error) bool {
+	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotABundle)
+}

@@ -1,0 +1,213 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Restore starts the solver as the configuration's restart_from says. It is
+// collective, and called once, before the first step. It returns nil without an
+// error for a fresh start.
+//
+//   - Empty: a fresh start.
+//   - [Latest]: the bundle of the highest increment that verifies. Damaged ones
+//     above it are named in the log and renamed to step_N.damaged. A directory
+//     without any bundle is a fresh start; bundles of which none is good are an
+//     error, and so is one of another grid or method, which is not passed over.
+//   - A path: that bundle.
+//
+// A start below good bundles of the checkpoint directory is refused, with their
+// names, since later saves would find their paths taken; with [SetAside] they are
+// renamed to step_N.superseded instead. An error leaves the solver as it was,
+// unless its chain has [ErrFieldsUndefined].
+func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
+	var loaded *Loaded
+	var err error
+	if s.cfg.RestartFrom == Latest {
+		loaded, err = s.restoreLatest(ctx, v)
+	} else {
+		loaded, err = s.restoreFrom(ctx, v, s.cfg.RestartFrom)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restart: %w", err)
+	}
+	if loaded != nil {
+		s.last = loaded.Metadata.AcceptedIncrement
+	}
+	s.since = s.now()
+	return loaded, nil
+}
+
+// bundleState is a bundle of the checkpoint directory as rank 0 judges it.
+type bundleState struct {
+	Increment int64
+	Reason    string // why it is damaged; empty: it is good
+}
+
+func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) {
+	var steps []int64
+	err := s.fromRoot(ctx, &steps, func() (err error) {
+		steps, err = s.dir.steps()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var bad []bundleState
+	for _, n := range steps {
+		loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
+		switch {
+		case err == nil:
+			return loaded, s.setAside(ctx, bad)
+		case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
+			return nil, err
+		}
+		bad = append(bad, bundleState{n, err.Error()})
+	}
+	if len(bad) > 0 {
+		var names []string
+		for _, b := range bad {
+			names = append(names, fmt.Sprintf("%s (%s)", StepName(b.Increment), b.Reason))
+		}
+		return nil, fmt.Errorf("%w: none of the %d bundles in %s is good: %s",
+			ErrDamaged, len(bad), s.dir.dir, strings.Join(names, "; "))
+	}
+	return nil, nil
+}
+
+// loadVerified loads a bundle. In place, its checksums are verified beforehand,
+// for a damaged one must not touch the fields when there are others to try.
+func (s *Service) loadVerified(ctx context.Context, path string, v Solver) (*Loaded, error) {
+	if s.o.inPlace {
+		err := s.onRoot(ctx, func() error {
+			b, err := openBundle(s.o.fs, path)
+			if err != nil {
+				return err
+			}
+			return errors.Join(b.Verify(ctx, nil), b.Close())
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.Load(ctx, path, v)
+}
+
+func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Loaded, error) {
+	var above []bundleState
+	err := s.fromRoot(ctx, &above, func() error {
+		start := int64(0)
+		if path != "" {
+			m, _, err := readMetadata(s.o.fs, path)
+			if err != nil {
+				return err
+			}
+			start = m.AcceptedIncrement
+		}
+		var err error
+		above, err = s.above(start)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var good []string
+	for _, b := range above {
+		if b.Reason == "" {
+			good = append(good, filepath.Join(s.cfg.Checkpoint.Directory, StepName(b.Increment)))
+		}
+	}
+	if len(good) > 0 && s.cfg.Checkpoint.Superseded != SetAside {
+		from := path
+		if from == "" {
+			from = "the beginning"
+		}
+		return nil, fmt.Errorf("%w: newer bundles than %s are in the way: %s (restart from them, or set checkpoint.superseded to %q)",
+			ErrExists, from, strings.Join(good, ", "), SetAside)
+	}
+	if path == "" {
+		return nil, s.setAside(ctx, above)
+	}
+	loaded, err := s.Load(ctx, path, v)
+	if err != nil {
+		return nil, err
+	}
+	return loaded, s.setAside(ctx, above)
+}
+
+// above judges, by structure, the bundles of the directory with increments above
+// start.
+func (s *Service) above(start int64) ([]bundleState, error) {
+	if s.dir.dir == "" {
+		return nil, nil
+	}
+	steps, err := s.dir.steps()
+	if err != nil {
+		return nil, err
+	}
+	var list []bundleState
+	for _, n := range steps {
+		if n <= start {
+			break
+		}
+		b := bundleState{Increment: n}
+		if _, err := readStructure(s.o.fs, s.dir.path(n)); err != nil {
+			if !damaged(err) && !errors.Is(err, ErrVersion) {
+				return nil, err
+			}
+			if damaged(err) {
+				b.Reason = err.Error()
+			}
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// setAside renames bundles out of the way of later saves: nothing is deleted.
+func (s *Service) setAside(ctx context.Context, list []bundleState) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return s.onRoot(context.WithoutCancel(ctx), func() error {
+		for _, b := range list {
+			suffix := suffixSuperseded
+			if b.Reason != "" {
+				suffix = suffixDamaged
+			}
+			to, err := s.dir.setAside(b.Increment, suffix)
+			if err != nil {
+				return err
+			}
+			if b.Reason != "" {
+				s.o.log.Warn("passed over a damaged bundle", "bundle", s.dir.path(b.Increment), "reason", b.Reason, "now", to)
+			} else {
+				s.o.log.Warn("set aside a newer bundle", "bundle", s.dir.path(b.Increment), "now", to)
+			}
+		}
+		return nil
+	})
+}
+
+// fromRoot runs f on rank 0 and gives what it put into v to all ranks.
+func (s *Service) fromRoot(ctx context.Context, v any, f func() error) error {
+	if err := s.onRoot(ctx, f); err != nil {
+		return err
+	}
+	var text []byte
+	var err error
+	if s.c.Rank() == 0 {
+		text, err = json.Marshal(v)
+	}
+	if err := s.c.Agree(ctx, err); err != nil {
+		return err
+	}
+	if text, err = s.c.Broadcast(ctx, 0, text); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}
