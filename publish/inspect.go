@@ -132,6 +132,18 @@ func readStructure(fsys vfs.FS, dir string) (s structure, err error) {
 	return s, s.checkSums(dir, files)
 }
 
+// byPath returns nil for a bundle without checksums.
+func (s structure) byPath() map[string]uint64 {
+	if !s.info.Checksums {
+		return nil
+	}
+	sums := make(map[string]uint64, len(s.sums))
+	for _, f := range s.sums {
+		sums[f.Path] = f.CRC
+	}
+	return sums
+}
+
 func missing(dir, file string) error {
 	return &DamageError{dir, file, "the file is missing", fs.ErrNotExist}
 }
@@ -146,10 +158,7 @@ func (s structure) checkSums(dir string, files []string) error {
 	if !s.info.Checksums {
 		return nil
 	}
-	sums := make(map[string]uint64, len(s.sums))
-	for _, f := range s.sums {
-		sums[f.Path] = f.CRC
-	}
+	sums := s.byPath()
 	have := make(map[string]bool, len(files))
 	for _, path := range files {
 		have[path] = true
