@@ -47,6 +47,9 @@ func (c *Checksum) Add(offset int64, piece []byte) {
 		}
 		return
 	}
+	if n == 0 {
+		return
+	}
 	if offset < c.end {
 		c.closed ^= shift(c.open, c.size-c.end)
 		c.open = 0

@@ -18,15 +18,16 @@ import (
 // of x^0, so P without x^64 reads as its bits in reverse order:
 const polynomial = 0x9a6c9329ac4bc9b5
 
-// longPiece is where the assembly of crc64nvme overtakes the tables here, by
-// measurement (BenchmarkSum).
-const longPiece = 512
+// The assembly of crc64nvme works on 16-byte aligned blocks of this many bytes
+// and feeds the rest byte by byte. Given whole blocks only, it overtakes the
+// tables here from one block on (BenchmarkSum).
+const crcBlock = 128
 
 // byteTables[i][b] is the contribution of byte b with i more bytes behind it.
 var byteTables = makeByteTables()
 
-func makeByteTables() *[8][256]uint64 {
-	t := new([8][256]uint64)
+func makeByteTables() *[16][256]uint64 {
+	t := new([16][256]uint64)
 	for b := range t[0] {
 		r := uint64(b)
 		for range 8 {
@@ -63,11 +64,8 @@ func Combine(crcA, crcB uint64, lenB int64) uint64 {
 // remainder feeds b to the register r. Without the inversions of the standard
 // it is linear: remainder(r^s, b^c) = remainder(r, b) ^ remainder(s, c).
 func remainder(r uint64, b []byte) uint64 {
-	if len(b) >= longPiece {
-		// Give the assembly the aligned blocks that it works on; it would feed
-		// the ends byte by byte.
-		head := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 15)
-		blocks := (len(b) - head) &^ 127
+	head := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 15)
+	if blocks := (len(b) - head) &^ (crcBlock - 1); blocks > 0 {
 		r = remainderShort(r, b[:head])
 		r = ^crc64nvme.Update(^r, b[head:head+blocks])
 		b = b[head+blocks:]
@@ -77,10 +75,19 @@ func remainder(r uint64, b []byte) uint64 {
 
 func remainderShort(r uint64, b []byte) uint64 {
 	t := byteTables
-	for ; len(b) >= 8; b = b[8:] {
+	for ; len(b) >= 16; b = b[16:] {
+		r ^= binary.LittleEndian.Uint64(b)
+		s := binary.LittleEndian.Uint64(b[8:])
+		r = t[15][byte(r)] ^ t[14][byte(r>>8)] ^ t[13][byte(r>>16)] ^ t[12][byte(r>>24)] ^
+			t[11][byte(r>>32)] ^ t[10][byte(r>>40)] ^ t[9][byte(r>>48)] ^ t[8][r>>56] ^
+			t[7][byte(s)] ^ t[6][byte(s>>8)] ^ t[5][byte(s>>16)] ^ t[4][byte(s>>24)] ^
+			t[3][byte(s>>32)] ^ t[2][byte(s>>40)] ^ t[1][byte(s>>48)] ^ t[0][s>>56]
+	}
+	if len(b) >= 8 {
 		r ^= binary.LittleEndian.Uint64(b)
 		r = t[7][byte(r)] ^ t[6][byte(r>>8)] ^ t[5][byte(r>>16)] ^ t[4][byte(r>>24)] ^
 			t[3][byte(r>>32)] ^ t[2][byte(r>>40)] ^ t[1][byte(r>>48)] ^ t[0][r>>56]
+		b = b[8:]
 	}
 	for _, v := range b {
 		r = t[0][byte(r)^v] ^ r>>8

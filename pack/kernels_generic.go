@@ -26,7 +26,14 @@ func widenRowsGeneric(dst []byte, src []float32, n, dstRow, srcRow, rows int) {
 	for d, s := 0, 0; rows > 0; rows-- {
 		to := dst[8*d : 8*(d+n)]
 		for _, v := range src[s : s+n] {
-			binary.NativeEndian.PutUint64(to, widen(math.Float32bits(v)))
+			b := math.Float32bits(v)
+			var u uint64
+			if isNormal32(b) {
+				u = widenNormal(b)
+			} else {
+				u = widen(b)
+			}
+			binary.NativeEndian.PutUint64(to, u)
 			to = to[8:]
 		}
 		d += dstRow
@@ -39,8 +46,14 @@ func narrowRowsGeneric(dst []float32, src []byte, n, dstRow, srcRow, rows int) {
 		to := dst[d : d+n]
 		from := src[8*s : 8*(s+n)]
 		for i := range to {
-			u, _ := narrow(binary.NativeEndian.Uint64(from))
-			to[i] = math.Float32frombits(u)
+			u := binary.NativeEndian.Uint64(from)
+			var b uint32
+			if isNormal64(u) {
+				b = narrowNormal(u)
+			} else {
+				b, _ = narrow(u)
+			}
+			to[i] = math.Float32frombits(b)
 			from = from[8:]
 		}
 		d += dstRow
@@ -50,8 +63,11 @@ func narrowRowsGeneric(dst []float32, src []byte, n, dstRow, srcRow, rows int) {
 
 func inexactGeneric(src []byte) int {
 	for i := 0; len(src) >= 8; i++ {
-		if _, ok := narrow(binary.NativeEndian.Uint64(src)); !ok {
-			return i
+		u := binary.NativeEndian.Uint64(src)
+		if !isNormal64(u) || u&lowBits != 0 {
+			if _, ok := narrow(u); !ok {
+				return i
+			}
 		}
 		src = src[8:]
 	}

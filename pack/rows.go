@@ -22,9 +22,12 @@ type run struct {
 }
 
 // rowsOf prepares the walk over the count owned cells from first on. The
-// layout is valid and not empty, and the range lies inside it. These are the
-// only divisions: the walk itself counts up.
+// layout is valid and the range lies inside it. These are the only divisions:
+// the walk itself counts up.
 func (l Layout) rowsOf(first, count int64) shape {
+	if count == 0 {
+		return shape{}
+	}
 	p := l.PaddedSize()
 	s := shape{
 		n:     l.Size,

@@ -1,0 +1,381 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// The harness that every kernel set is run through, the generic one included.
+// The memory of each case lies either directly before a guard page or directly
+// behind one, so that a kernel that touches one byte too many ends the test
+// with a fault, and the whole of it is compared afterwards, so that one that
+// writes a ghost cell is found. What must come out is computed cell by cell.
+
+// An arena hands out memory at the edge of a guard page.
+type arena struct{ all []byte }
+
+// slice returns n bytes of the arena: the last ones, or skip bytes further
+// ahead; with low set, the first ones or skip bytes further on.
+func (a arena) slice(n, skip int, low bool) []byte {
+	if low {
+		return a.all[skip : skip+n : skip+n]
+	}
+	end := len(a.all) - skip
+	return a.all[end-n : end : end]
+}
+
+// start returns the position in all of part, a subslice of it.
+func start(all, part []byte) int {
+	if len(part) == 0 {
+		return 0
+	}
+	return int(uintptr(unsafe.Pointer(&part[0])) - uintptr(unsafe.Pointer(&all[0])))
+}
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+func fill(r *rand.Rand, b []byte) {
+	for len(b) >= 8 {
+		binary.NativeEndian.PutUint64(b, r.Uint64())
+		b = b[8:]
+	}
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+}
+
+// withKernels runs fn once for each kernel set of this machine, with the set
+// in use.
+func withKernels(t *testing.T, fn func(t *testing.T, k *kernelSet)) {
+	for _, k := range available() {
+		t.Run(k.name, func(t *testing.T) {
+			before := kernels
+			kernels = k
+			defer func() { kernels = before }()
+			fn(t, k)
+		})
+	}
+}
+
+// rowCase is one geometry of rows for a kernel.
+type rowCase struct {
+	n, rows        int // cells of a row, rows
+	dstRow, srcRow int // distance of two rows
+	skip           int // bytes between the memory and the guard page
+	low            bool
+}
+
+// span is the number of cells from the first row's start to the last row's
+// end.
+func span(n, row, rows int) int { return (rows-1)*row + n }
+
+// forEachRow calls fn for all row lengths up to 600 cells, with every halo up
+// to 8 cells on one side of the copy or the other, and with random row counts,
+// distances to the guard page, and sides of it.
+func forEachRow(r *rand.Rand, fn func(c rowCase)) {
+	for n := 1; n <= 600; n++ {
+		for halo := 0; halo <= 8; halo++ {
+			c := rowCase{n: n, rows: 1 + r.IntN(4), dstRow: n, srcRow: n + 2*halo, skip: r.IntN(64), low: r.IntN(2) == 0}
+			if r.IntN(4) != 0 {
+				c.skip = 0
+			}
+			if r.IntN(2) == 0 {
+				c.dstRow, c.srcRow = c.srcRow, c.dstRow
+			}
+			if r.IntN(8) == 0 {
+				c.dstRow, c.srcRow = n+r.IntN(9), n+r.IntN(9)
+			}
+			fn(c)
+		}
+	}
+}
+
+const arenaBytes = 4 * 620 * 16 * 2
+
+func TestKernelsCopyRowsAndNothingElse(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
+		want := make([]byte, len(to.all))
+		r := newRandom(1)
+		fill(r, from.all)
+		fill(r, to.all)
+		forEachRow(r, func(c rowCase) {
+			size := 4 << r.IntN(3)
+			src := from.slice(size*span(c.n, c.srcRow, c.rows), c.skip, c.low)
+			dst := to.slice(size*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
+			fill(r, dst)
+			copy(want, to.all)
+			expect := want[start(to.all, dst):]
+			for row := range c.rows {
+				for b := range size * c.n {
+					expect[size*row*c.dstRow+b] = src[size*row*c.srcRow+b]
+				}
+			}
+			k.copyRows(dst, src, size*c.n, size*c.dstRow, size*c.srcRow, c.rows)
+			if !bytes.Equal(to.all, want) {
+				t.Fatalf("%d-byte cells, %+v: %s", size, c, firstDifference(to.all, want, start(to.all, dst)))
+			}
+		})
+	})
+}
+
+func TestKernelsWidenRowsAndNothingElse(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
+		want := make([]byte, len(to.all))
+		r := newRandom(2)
+		fill(r, to.all)
+		forEachRow(r, func(c rowCase) {
+			src := viewOf[float32](t, from.slice(4*span(c.n, c.srcRow, c.rows), c.skip&^3, c.low))
+			for i := range src {
+				src[i] = math.Float32frombits(randomFloat32(r))
+			}
+			dst := to.slice(8*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
+			fill(r, dst)
+			copy(want, to.all)
+			expect := want[start(to.all, dst):]
+			for row := range c.rows {
+				for i := range c.n {
+					u := referenceWiden(math.Float32bits(src[row*c.srcRow+i]))
+					binary.NativeEndian.PutUint64(expect[8*(row*c.dstRow+i):], u)
+				}
+			}
+			k.widenRows(dst, src, c.n, c.dstRow, c.srcRow, c.rows)
+			if !bytes.Equal(to.all, want) {
+				t.Fatalf("%+v: %s", c, firstDifference(to.all, want, start(to.all, dst)))
+			}
+		})
+	})
+}
+
+func TestKernelsNarrowRowsAndNothingElse(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
+		want := make([]byte, len(to.all))
+		r := newRandom(3)
+		fill(r, to.all)
+		forEachRow(r, func(c rowCase) {
+			src := from.slice(8*span(c.n, c.srcRow, c.rows), c.skip, c.low)
+			dst := to.slice(4*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64)&^3, !c.low)
+			fill(r, dst)
+			copy(want, to.all)
+			expect := want[start(to.all, dst):]
+			for row := range c.rows {
+				for i := range c.n {
+					b := randomFloat32(r)
+					binary.NativeEndian.PutUint64(src[8*(row*c.srcRow+i):], referenceWiden(b))
+					binary.NativeEndian.PutUint32(expect[4*(row*c.dstRow+i):], b)
+				}
+			}
+			k.narrowRows(viewOf[float32](t, dst), src, c.n, c.dstRow, c.srcRow, c.rows)
+			if !bytes.Equal(to.all, want) {
+				t.Fatalf("%+v: %s", c, firstDifference(to.all, want, start(to.all, dst)))
+			}
+		})
+	})
+}
+
+func TestKernelsFindTheFirstValueThatIsNotAFloat32(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		memory := arena{newArena(t, 8*700)}
+		r := newRandom(4)
+		for n := 0; n <= 600; n++ {
+			src := memory.slice(8*n, r.IntN(2)*r.IntN(64), n%2 == 0)
+			for i := range n {
+				binary.NativeEndian.PutUint64(src[8*i:], referenceWiden(randomFloat32(r)))
+			}
+			if got := k.inexact(src); got != -1 {
+				t.Fatalf("%d exact values: got %d, want -1", n, got)
+			}
+			if n == 0 {
+				continue
+			}
+			first := r.IntN(n)
+			for range 3 {
+				at := first + r.IntN(n-first)
+				binary.NativeEndian.PutUint64(src[8*at:], inexactValues[r.IntN(len(inexactValues))])
+			}
+			binary.NativeEndian.PutUint64(src[8*first:], inexactValues[n%len(inexactValues)])
+			if got := k.inexact(src); got != first {
+				t.Fatalf("%d values: got %d, want %d", n, got, first)
+			}
+		}
+	})
+}
+
+func TestLayoutsMoveExactlyTheAskedCells(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		r := newRandom(5)
+		from, to := arena{newArena(t, 352<<10)}, arena{newArena(t, 352<<10)}
+		fill(r, from.all)
+		fill(r, to.all)
+		cases := 0
+		for _, dimensions := range []int{1, 2, 3} {
+			for halo := 0; halo <= 8; halo++ {
+				for range 8 {
+					l := randomLayout(r, dimensions, halo)
+					owned := ownedIndices(l)
+					moveCells[float32](t, r, from, to, l, owned)
+					moveCells[float64](t, r, from, to, l, owned)
+					moveCells[complex128](t, r, from, to, l, owned)
+					convertCells(t, r, from, to, l, owned)
+					cases++
+				}
+			}
+		}
+		if cases != 3*9*8 {
+			t.Fatalf("ran %d layouts", cases)
+		}
+	})
+}
+
+// randomLayout has at most 22000 padded cells. The halo may be missing along
+// some axes.
+func randomLayout(r *rand.Rand, dimensions, halo int) Layout {
+	l := Layout{Size: [3]int{1, 1, 1}}
+	most := []int{0, 600, 50, 12}[dimensions]
+	for a := range dimensions {
+		l.Size[a] = 1 + r.IntN(most)
+		l.Halo[a] = halo
+		if r.IntN(5) == 0 {
+			l.Halo[a] = r.IntN(9)
+		}
+	}
+	if dimensions < 3 && r.IntN(3) == 0 {
+		// A flat brick may well have padding along the axes that it lacks.
+		l.Halo[2] = r.IntN(2)
+	}
+	return l
+}
+
+// ownedIndices lists where the owned cells of l lie, by the definition of
+// packed order.
+func ownedIndices(l Layout) []int {
+	var at []int
+	for k := range l.Size[2] {
+		for j := range l.Size[1] {
+			for i := range l.Size[0] {
+				at = append(at, l.Index(i, j, k))
+			}
+		}
+	}
+	return at
+}
+
+// randomRange picks a range of n cells that tends to touch the ends of rows.
+func randomRange(r *rand.Rand, l Layout, n int) (first, end int) {
+	pick := func() int {
+		at := r.IntN(n + 1)
+		if r.IntN(2) == 0 {
+			at -= at % l.Size[0]
+		}
+		return at
+	}
+	first, end = pick(), pick()
+	if r.IntN(6) == 0 {
+		first, end = 0, n
+	}
+	return min(first, end), max(first, end)
+}
+
+func moveCells[T Number](t *testing.T, r *rand.Rand, from, to arena, l Layout, owned []int) {
+	t.Helper()
+	var zero T
+	size := binary.Size(zero)
+	first, end := randomRange(r, l, len(owned))
+	name := fmt.Sprintf("%T, %+v, cells [%d, %d)", zero, l, first, end)
+
+	storage := from.slice(size*int(l.PaddedCells()), 0, false)
+	packed := to.slice(size*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
+	want := bytes.Clone(to.all)
+	expect := want[start(to.all, packed):]
+	for n, at := range owned[first:end] {
+		copy(expect[n*size:(n+1)*size], storage[at*size:])
+	}
+	if err := PackBytes(packed, viewOf[T](t, storage), l, int64(first)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if bigEndian {
+		swapCells[T](packed)
+	}
+	if !bytes.Equal(to.all, want) {
+		t.Fatalf("pack %s: %s", name, firstDifference(to.all, want, start(to.all, packed)))
+	}
+
+	storage = to.slice(size*int(l.PaddedCells()), 0, false)
+	packed = from.slice(size*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
+	want = bytes.Clone(to.all)
+	expect = want[start(to.all, storage):]
+	for n, at := range owned[first:end] {
+		copy(expect[at*size:(at+1)*size], packed[n*size:])
+	}
+	if bigEndian {
+		packed = bytes.Clone(packed)
+		swapCells[T](packed)
+	}
+	if err := UnpackBytes(viewOf[T](t, storage), packed, l, int64(first)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !bytes.Equal(to.all, want) {
+		t.Fatalf("unpack %s: %s", name, firstDifference(to.all, want, start(to.all, storage)))
+	}
+}
+
+func convertCells(t *testing.T, r *rand.Rand, from, to arena, l Layout, owned []int) {
+	t.Helper()
+	first, end := randomRange(r, l, len(owned))
+	name := fmt.Sprintf("%+v, cells [%d, %d)", l, first, end)
+
+	storage := from.slice(4*int(l.PaddedCells()), 0, false)
+	packed := to.slice(8*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
+	want := bytes.Clone(to.all)
+	expect := want[start(to.all, packed):]
+	for n, at := range owned[first:end] {
+		binary.LittleEndian.PutUint64(expect[8*n:], referenceWiden(binary.NativeEndian.Uint32(storage[4*at:])))
+	}
+	if err := WidenBytes(packed, viewOf[float32](t, storage), l, int64(first)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !bytes.Equal(to.all, want) {
+		t.Fatalf("widen %s: %s", name, firstDifference(to.all, want, start(to.all, packed)))
+	}
+
+	packed = bytes.Clone(packed)
+	back := to.slice(4*int(l.PaddedCells()), 0, true)
+	fill(r, back)
+	want = bytes.Clone(to.all)
+	expect = want[start(to.all, back):]
+	for _, at := range owned[first:end] {
+		copy(expect[4*at:4*at+4], storage[4*at:])
+	}
+	if err := NarrowBytes(viewOf[float32](t, back), packed, l, int64(first)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !bytes.Equal(to.all, want) {
+		t.Fatalf("narrow %s: %s", name, firstDifference(to.all, want, start(to.all, back)))
+	}
+}
+
+func viewOf[T Number](t *testing.T, b []byte) []T {
+	t.Helper()
+	v, err := View[T](b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// firstDifference tells where got and want differ, counted from origin on.
+func firstDifference(got, want []byte, origin int) string {
+	for i := range got {
+		if got[i] != want[i] {
+			return fmt.Sprintf("byte %d is %#02x, want %#02x", i-origin, got[i], want[i])
+		}
+	}
+	return "equal"
+}
