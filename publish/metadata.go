@@ -549,6 +549,8 @@ func (d *metadataDecoder) string(v jsonValue, err error) string {
 	return decode(d, v, err, jsonValue.string)
 }
 
+func (d *metadataDecoder) bool(v jsonValue, err error) bool { return decode(d, v, err, jsonValue.bool) }
+
 func (d *metadataDecoder) object(v jsonValue, err error) jsonObject {
 	return decode(d, v, err, func(v jsonValue) (jsonObject, error) {
 		o := jsonObject{jsonValue: v}
