@@ -10,13 +10,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Kind names an operation in the rules and the trace of an Inject.
 type Kind string
 
 // The kinds of operations. Opening counts as OpCreate if the flags allow it to
-// create the file, whether it does or not.
+// create or to truncate the file, whether it does or not.
 const (
 	OpOpen            Kind = "open"
 	OpCreate          Kind = "create"
@@ -88,8 +89,8 @@ type Rule struct {
 	Match   func(Op) bool // must not use the Inject
 	Times   int           // so many operations, then the rule is used up
 
-	// Err is the cause of the error, best an errno. It is wrapped like a real
-	// one.
+	// Err is the cause of the error, best an errno; nil stands for EIO. It is
+	// wrapped like a real one.
 	Err error
 
 	// Short lets Write and WriteAt write that many bytes before they fail.
@@ -121,17 +122,13 @@ type Inject struct {
 // NewInject returns an Inject with no rules.
 func NewInject(base FS) *Inject { return &Inject{base: base} }
 
-// Fail adds a rule. The first rule that meets an operation counts.
+// Fail adds a rule. The first rule that meets an operation counts. The error is
+// that of a malformed pattern.
 func (in *Inject) Fail(r Rule) error {
 	if _, err := path.Match(r.Pattern, ""); err != nil {
 		return fmt.Errorf("add rule with pattern %q: %w", r.Pattern, err)
 	}
-	if r.Err == nil {
-		return errors.New("add rule: it has no error")
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.rules = append(in.rules, &r)
+	in.add(r)
 	return nil
 }
 
@@ -143,6 +140,9 @@ func (in *Inject) FailAt(index int, err error) { in.add(Rule{At: index, Err: err
 func (in *Inject) FailFrom(index int, err error) { in.add(Rule{From: index, Err: err}) }
 
 func (in *Inject) add(r Rule) {
+	if r.Err == nil {
+		r.Err = syscall.EIO
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.rules = append(in.rules, &r)
@@ -293,7 +293,7 @@ func (op Op) failure(err error) error {
 // OpenFile implements FS.
 func (in *Inject) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	kind := OpOpen
-	if flag&os.O_CREATE != 0 {
+	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
 		kind = OpCreate
 	}
 	var f File

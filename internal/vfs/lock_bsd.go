@@ -24,19 +24,7 @@ func (f lockFile) tryLock() error {
 func (f lockFile) unlock() error { return f.flock(syscall.LOCK_UN) }
 
 func (f lockFile) flock(how int) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var callErr error
-	if err := conn.Control(func(fd uintptr) {
-		for {
-			if callErr = syscall.Flock(int(fd), how); callErr != syscall.EINTR {
-				return
-			}
-		}
-	}); err != nil {
-		return err
-	}
-	return callErr
+	return control(f.File, func(fd uintptr) error {
+		return retry(func() error { return syscall.Flock(int(fd), how) })
+	})
 }

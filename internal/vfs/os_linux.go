@@ -17,15 +17,6 @@ const (
 	openNoFollow  = unix.O_NOFOLLOW
 )
 
-// retry repeats a system call that a signal interrupted.
-func retry(call func() error) error {
-	for {
-		if err := call(); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 func rename(oldname, newname string) error {
 	return retry(func() error { return unix.Rename(oldname, newname) })
 }
@@ -77,29 +68,21 @@ const smallestPiece = 1 << 20
 // call when any signal arrives, a profiler's included: each interruption halves
 // the piece, so that it ends all the same.
 func allocate(f *os.File, size int64) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	piece := size
-	for done := int64(0); done < size; {
-		n := min(piece, size-done)
-		var callErr error
-		if err := conn.Control(func(fd uintptr) {
-			callErr = unix.Fallocate(int(fd), 0, done, n)
-		}); err != nil {
-			return err
+	return control(f, func(fd uintptr) error {
+		piece := size
+		for done := int64(0); done < size; {
+			n := min(piece, size-done)
+			switch err := unix.Fallocate(int(fd), 0, done, n); err {
+			case nil:
+				done += n
+			case unix.EINTR:
+				piece = max(n/2, min(smallestPiece, n))
+			default:
+				return err
+			}
 		}
-		switch callErr {
-		case nil:
-			done += n
-		case unix.EINTR:
-			piece = max(n/2, min(smallestPiece, n))
-		default:
-			return callErr
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // tryLock takes an open file description lock: it belongs to the handle, not to
@@ -131,27 +114,17 @@ func (f lockFile) unlock() error {
 }
 
 func (f lockFile) setLock(kind int16) error {
-	return f.control(func(fd uintptr) error {
-		return unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: kind})
+	return control(f.File, func(fd uintptr) error {
+		return retry(func() error {
+			return unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: kind})
+		})
 	})
 }
 
 func (f lockFile) flock(how int) error {
-	return f.control(func(fd uintptr) error { return unix.Flock(int(fd), how) })
-}
-
-func (f lockFile) control(call func(fd uintptr) error) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var callErr error
-	if err := conn.Control(func(fd uintptr) {
-		callErr = retry(func() error { return call(fd) })
-	}); err != nil {
-		return err
-	}
-	return callErr
+	return control(f.File, func(fd uintptr) error {
+		return retry(func() error { return unix.Flock(int(fd), how) })
+	})
 }
 
 // fsTypes maps the magic numbers of statfs(2) to names. Allocates is set where

@@ -1,0 +1,31 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package vfs
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+// control runs call on the descriptor of f, which stays open meanwhile.
+func control(f *os.File, call func(fd uintptr) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var callErr error
+	if err := conn.Control(func(fd uintptr) { callErr = call(fd) }); err != nil {
+		return fs.ErrClosed // the only reason there is
+	}
+	return callErr
+}
