@@ -299,7 +299,9 @@ func (c *Comm) AllReduceFloat64(ctx context.Context, op Op, v []float64) error {
 // SendRecv sends send to the rank to and fills recv from the rank from, both at
 // the same time, so that a ring of ranks cannot block itself. A partner of -1 is
 // none: nothing is sent, or recv stays as it is. A partner may be this rank.
-// The received length must be that of recv exactly. Messages between two ranks
+// The received length must be that of recv exactly; if it isn't, the ranks are
+// out of step and the communicator is dead. A message to this rank is received
+// in the same call. Messages between two ranks
 // with the same tag arrive in the order in which they were sent. Tags run from 0
 // to 32767.
 func (c *Comm) SendRecv(ctx context.Context, to int, send []byte, from int, recv []byte, tag int) error {

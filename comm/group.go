@@ -316,9 +316,10 @@ func (s *seat) sendRecv(op string, to int, send []byte, from int, recv []byte, t
 	for {
 		if box := g.mail[r]; len(box) > 0 {
 			g.mail[r] = box[1:]
-			j.mu.Unlock()
+			defer j.mu.Unlock()
 			if got := len(box[0]); got != len(recv) {
-				return fmt.Errorf("message of %d bytes for a buffer of %d", got, len(recv))
+				g.die(fmt.Errorf("%w: message of %d bytes for a buffer of %d", ErrDead, got, len(recv)))
+				return g.dead
 			}
 			copy(recv, box[0])
 			return nil

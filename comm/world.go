@@ -31,7 +31,7 @@ func World(opts ...Option) (*Comm, error) {
 		}
 		return newJob(1).comm(0, s.watch), nil
 	}
-	m, err := mpi.World()
+	m, err := mpi.World(s.watch)
 	if err != nil {
 		return nil, fmt.Errorf("world communicator: %w", err)
 	}
@@ -50,7 +50,7 @@ func FromFortran(handle int, opts ...Option) (*Comm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("communicator from handle %d: %w", handle, err)
 	}
-	m, err := mpi.FromFortran(handle)
+	m, err := mpi.FromFortran(handle, s.watch)
 	if err != nil {
 		return nil, fmt.Errorf("communicator from handle %d: %w", handle, err)
 	}

@@ -4,4 +4,10 @@
 //
 // It needs the build tag mpi and cgo. Without the tag the same functions exist
 // and return ErrUnavailable, so that what imports it builds anywhere.
+//
+// The package initialises MPI through github.com/emer/empi and makes that
+// package's view of a communicator, [Comm.Empi], for its typed calls. Everything
+// that must not wait for ever is done here with non-blocking calls that are
+// polled: a few tests in a row, then with short sleeps between them, so that
+// more ranks than cores do not take the cores from each other.
 package mpi

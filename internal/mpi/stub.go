@@ -18,9 +18,9 @@ type File struct{}
 
 func Implementation() string { return "none" }
 
-func World() (*Comm, error) { return nil, ErrUnavailable }
+func World(limit time.Duration) (*Comm, error) { return nil, ErrUnavailable }
 
-func FromFortran(handle int) (*Comm, error) { return nil, ErrUnavailable }
+func FromFortran(handle int, limit time.Duration) (*Comm, error) { return nil, ErrUnavailable }
 
 func Finalize() error { return nil }
 

@@ -1,0 +1,32 @@
+package mpi
+
+import "strings"
+
+// Op is a reduction.
+type Op int
+
+// The reductions; the order is that of package comm.
+const (
+	Sum Op = iota
+	Min
+	Max
+	BitXor
+	BitOr
+)
+
+// MaxRound is the most bytes that one collective file call moves per rank. Above
+// 2 GiB counts overflow inside the libraries; callers go in rounds.
+const MaxRound = 1 << 30
+
+// implementation makes a name such as "openmpi 4.1.4" of a library's own words.
+func implementation(words string) string {
+	line, _, _ := strings.Cut(words, "\n")
+	if rest, ok := strings.CutPrefix(line, "Open MPI v"); ok {
+		version, _, _ := strings.Cut(rest, ",")
+		return "openmpi " + version
+	}
+	if rest, ok := strings.CutPrefix(line, "MPICH Version:"); ok {
+		return "mpich " + strings.TrimSpace(rest)
+	}
+	return strings.TrimSpace(line)
+}
