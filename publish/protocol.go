@@ -197,7 +197,9 @@ func (p *publication) awaitNonce(ctx context.Context) error {
 		if try > 0 {
 			time.Sleep(pause)
 		}
-		if err = p.checkNonce(); err == nil || ctx.Err() != nil {
+		err = p.checkNonce()
+		notYet := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTakenOver)
+		if !notYet || ctx.Err() != nil {
 			return err
 		}
 	}
