@@ -21,23 +21,17 @@ type Driver interface {
 
 var registry = struct {
 	sync.Mutex
-	drivers map[string]Driver
-}{drivers: map[string]Driver{}}
+	drivers map[string][]Driver
+}{drivers: map[string][]Driver{}}
 
 // RegisterDriver makes a kind of device known to [Open]. Packages that
-// implement one call it when they are initialised. The kind must be new, not
-// empty, and without a colon.
-func RegisterDriver(kind string, d Driver) error {
-	if kind == "" || strings.Contains(kind, ":") {
-		return fmt.Errorf("register device driver %q: %w: not a name", kind, ErrInvalid)
-	}
+// implement one call it when they are initialised. The kind is a word without
+// a colon. If two packages claim the same kind, none of its devices can be
+// opened.
+func RegisterDriver(kind string, d Driver) {
 	registry.Lock()
 	defer registry.Unlock()
-	if _, ok := registry.drivers[kind]; ok {
-		return fmt.Errorf("register device driver %q: %w: there is one already", kind, ErrInvalid)
-	}
-	registry.drivers[kind] = d
-	return nil
+	registry.drivers[kind] = append(registry.drivers[kind], d)
 }
 
 // Kinds returns the kinds of device that the program knows, in alphabetical
@@ -87,10 +81,13 @@ func Open(name string) (Space, error) {
 
 func driver(kind string) (Driver, error) {
 	registry.Lock()
-	d, ok := registry.drivers[kind]
+	d := registry.drivers[kind]
 	registry.Unlock()
-	if !ok {
+	switch len(d) {
+	case 0:
 		return nil, fmt.Errorf("kind %q: %w (known: %s)", kind, ErrNotFound, strings.Join(Kinds(), ", "))
+	case 1:
+		return d[0], nil
 	}
-	return d, nil
+	return nil, fmt.Errorf("kind %q: %w: %d packages of the program claim it", kind, ErrInvalid, len(d))
 }

@@ -81,7 +81,7 @@ func collect(opts []Option) (options, error) {
 		}
 	}
 	if o.stream != nil {
-		if o.space != nil && o.space != o.stream.Space() {
+		if o.space != nil && o.space.Name() != o.stream.Space().Name() {
 			return options{}, fmt.Errorf("stream belongs to %s, not to %s", o.stream.Space().Name(), o.space.Name())
 		}
 		o.space = o.stream.Space()
