@@ -241,7 +241,7 @@ func (l *load) verify(crcs []uint64) error {
 
 // readThenCommit reads all fields into one copy of the owned cells, and changes
 // the fields when all ranks have everything and it is what was written.
-func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan, applyBoundaries func(context.Context) error) error {
+func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) error {
 	size := plan.Box().Cells() * 8
 	copies := make([][]byte, len(l.want.Fields))
 	sinks := make([]pack.Sink, len(l.want.Fields))
@@ -289,7 +289,7 @@ func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan, applyBounda
 	return l.undefined(ctx, err)
 }
 
-func (l *load) readInPlace(ctx context.Context, plan *brick.Plan, applyBoundaries func(context.Context) error) error {
+func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	sinks := make([]pack.Sink, len(l.want.Fields))
 	err := comm.Protect(func() error {
 		for i, f := range l.want.Fields {
