@@ -13,7 +13,7 @@ import (
 // The harness that every kernel set is run through, the generic one included.
 // The memory of each case lies either directly before a guard page or directly
 // behind one, so that a kernel that touches one byte too many ends the test
-// with a fault, and the whole of it is compared afterwards, so that one that
+// with a fault, and it is compared with its surroundings afterwards, so that one that
 // writes a ghost cell is found. What must come out is computed cell by cell.
 
 // An arena hands out memory at the edge of a guard page.
@@ -29,12 +29,40 @@ func (a arena) slice(n, skip int, low bool) []byte {
 	return a.all[end-n : end : end]
 }
 
-// start returns the position in all of part, a subslice of it.
-func start(all, part []byte) int {
-	if len(part) == 0 {
-		return 0
+// A witness knows what a part of an arena and its surroundings must hold.
+type witness struct {
+	near   []byte // the part and up to 256 bytes on each side of it
+	want   []byte // what must be there
+	expect []byte // the part's share of want, for the test to change
+}
+
+// watch expects that nothing changes in part, a slice of the arena, and around
+// it.
+func (a arena) watch(part []byte) *witness {
+	low := 0
+	if len(part) > 0 {
+		low = int(uintptr(unsafe.Pointer(&part[0])) - uintptr(unsafe.Pointer(&a.all[0])))
 	}
-	return int(uintptr(unsafe.Pointer(&part[0])) - uintptr(unsafe.Pointer(&all[0])))
+	from := max(low-256, 0)
+	w := &witness{near: a.all[from:min(low+len(part)+256, len(a.all))]}
+	w.want = bytes.Clone(w.near)
+	w.expect = w.want[low-from:][:len(part)]
+	return w
+}
+
+// difference tells where the memory is not as expected, counted from the
+// part's start; it is empty if there is no such place.
+func (w *witness) difference() string {
+	if bytes.Equal(w.near, w.want) {
+		return ""
+	}
+	for i := range w.near {
+		if w.near[i] != w.want[i] {
+			origin := cap(w.want) - cap(w.expect)
+			return fmt.Sprintf("byte %d is %#02x, want %#02x", i-origin, w.near[i], w.want[i])
+		}
+	}
+	return ""
 }
 
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
@@ -100,7 +128,6 @@ const arenaBytes = 4 * 620 * 16 * 2
 func TestKernelsCopyRowsAndNothingElse(t *testing.T) {
 	withKernels(t, func(t *testing.T, k *kernelSet) {
 		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
-		want := make([]byte, len(to.all))
 		r := newRandom(1)
 		fill(r, from.all)
 		fill(r, to.all)
@@ -109,16 +136,15 @@ func TestKernelsCopyRowsAndNothingElse(t *testing.T) {
 			src := from.slice(size*span(c.n, c.srcRow, c.rows), c.skip, c.low)
 			dst := to.slice(size*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
 			fill(r, dst)
-			copy(want, to.all)
-			expect := want[start(to.all, dst):]
+			w := to.watch(dst)
 			for row := range c.rows {
 				for b := range size * c.n {
-					expect[size*row*c.dstRow+b] = src[size*row*c.srcRow+b]
+					w.expect[size*row*c.dstRow+b] = src[size*row*c.srcRow+b]
 				}
 			}
 			k.copyRows(dst, src, size*c.n, size*c.dstRow, size*c.srcRow, c.rows)
-			if !bytes.Equal(to.all, want) {
-				t.Fatalf("%d-byte cells, %+v: %s", size, c, firstDifference(to.all, want, start(to.all, dst)))
+			if diff := w.difference(); diff != "" {
+				t.Fatalf("%d-byte cells, %+v: %s", size, c, diff)
 			}
 		})
 	})
@@ -127,7 +153,6 @@ func TestKernelsCopyRowsAndNothingElse(t *testing.T) {
 func TestKernelsWidenRowsAndNothingElse(t *testing.T) {
 	withKernels(t, func(t *testing.T, k *kernelSet) {
 		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
-		want := make([]byte, len(to.all))
 		r := newRandom(2)
 		fill(r, to.all)
 		forEachRow(r, func(c rowCase) {
@@ -137,17 +162,16 @@ func TestKernelsWidenRowsAndNothingElse(t *testing.T) {
 			}
 			dst := to.slice(8*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
 			fill(r, dst)
-			copy(want, to.all)
-			expect := want[start(to.all, dst):]
+			w := to.watch(dst)
 			for row := range c.rows {
 				for i := range c.n {
 					u := referenceWiden(math.Float32bits(src[row*c.srcRow+i]))
-					binary.NativeEndian.PutUint64(expect[8*(row*c.dstRow+i):], u)
+					binary.NativeEndian.PutUint64(w.expect[8*(row*c.dstRow+i):], u)
 				}
 			}
 			k.widenRows(dst, src, c.n, c.dstRow, c.srcRow, c.rows)
-			if !bytes.Equal(to.all, want) {
-				t.Fatalf("%+v: %s", c, firstDifference(to.all, want, start(to.all, dst)))
+			if diff := w.difference(); diff != "" {
+				t.Fatalf("%+v: %s", c, diff)
 			}
 		})
 	})
@@ -156,25 +180,23 @@ func TestKernelsWidenRowsAndNothingElse(t *testing.T) {
 func TestKernelsNarrowRowsAndNothingElse(t *testing.T) {
 	withKernels(t, func(t *testing.T, k *kernelSet) {
 		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
-		want := make([]byte, len(to.all))
 		r := newRandom(3)
 		fill(r, to.all)
 		forEachRow(r, func(c rowCase) {
 			src := from.slice(8*span(c.n, c.srcRow, c.rows), c.skip, c.low)
 			dst := to.slice(4*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64)&^3, !c.low)
 			fill(r, dst)
-			copy(want, to.all)
-			expect := want[start(to.all, dst):]
+			w := to.watch(dst)
 			for row := range c.rows {
 				for i := range c.n {
 					b := randomFloat32(r)
 					binary.NativeEndian.PutUint64(src[8*(row*c.srcRow+i):], referenceWiden(b))
-					binary.NativeEndian.PutUint32(expect[4*(row*c.dstRow+i):], b)
+					binary.NativeEndian.PutUint32(w.expect[4*(row*c.dstRow+i):], b)
 				}
 			}
 			k.narrowRows(viewOf[float32](t, dst), src, c.n, c.dstRow, c.srcRow, c.rows)
-			if !bytes.Equal(to.all, want) {
-				t.Fatalf("%+v: %s", c, firstDifference(to.all, want, start(to.all, dst)))
+			if diff := w.difference(); diff != "" {
+				t.Fatalf("%+v: %s", c, diff)
 			}
 		})
 	})
@@ -292,10 +314,9 @@ func moveCells[T Number](t *testing.T, r *rand.Rand, from, to arena, l Layout, o
 
 	storage := from.slice(size*int(l.PaddedCells()), 0, false)
 	packed := to.slice(size*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
-	want := bytes.Clone(to.all)
-	expect := want[start(to.all, packed):]
+	w := to.watch(packed)
 	for n, at := range owned[first:end] {
-		copy(expect[n*size:(n+1)*size], storage[at*size:])
+		copy(w.expect[n*size:(n+1)*size], storage[at*size:])
 	}
 	if err := PackBytes(packed, viewOf[T](t, storage), l, int64(first)); err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -303,16 +324,15 @@ func moveCells[T Number](t *testing.T, r *rand.Rand, from, to arena, l Layout, o
 	if bigEndian {
 		swapCells[T](packed)
 	}
-	if !bytes.Equal(to.all, want) {
-		t.Fatalf("pack %s: %s", name, firstDifference(to.all, want, start(to.all, packed)))
+	if diff := w.difference(); diff != "" {
+		t.Fatalf("pack %s: %s", name, diff)
 	}
 
 	storage = to.slice(size*int(l.PaddedCells()), 0, false)
 	packed = from.slice(size*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
-	want = bytes.Clone(to.all)
-	expect = want[start(to.all, storage):]
+	w = to.watch(storage)
 	for n, at := range owned[first:end] {
-		copy(expect[at*size:(at+1)*size], packed[n*size:])
+		copy(w.expect[at*size:(at+1)*size], packed[n*size:])
 	}
 	if bigEndian {
 		packed = bytes.Clone(packed)
@@ -321,8 +341,8 @@ func moveCells[T Number](t *testing.T, r *rand.Rand, from, to arena, l Layout, o
 	if err := UnpackBytes(viewOf[T](t, storage), packed, l, int64(first)); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if !bytes.Equal(to.all, want) {
-		t.Fatalf("unpack %s: %s", name, firstDifference(to.all, want, start(to.all, storage)))
+	if diff := w.difference(); diff != "" {
+		t.Fatalf("unpack %s: %s", name, diff)
 	}
 }
 
@@ -333,31 +353,29 @@ func convertCells(t *testing.T, r *rand.Rand, from, to arena, l Layout, owned []
 
 	storage := from.slice(4*int(l.PaddedCells()), 0, false)
 	packed := to.slice(8*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
-	want := bytes.Clone(to.all)
-	expect := want[start(to.all, packed):]
+	w := to.watch(packed)
 	for n, at := range owned[first:end] {
-		binary.LittleEndian.PutUint64(expect[8*n:], referenceWiden(binary.NativeEndian.Uint32(storage[4*at:])))
+		binary.LittleEndian.PutUint64(w.expect[8*n:], referenceWiden(binary.NativeEndian.Uint32(storage[4*at:])))
 	}
 	if err := WidenBytes(packed, viewOf[float32](t, storage), l, int64(first)); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if !bytes.Equal(to.all, want) {
-		t.Fatalf("widen %s: %s", name, firstDifference(to.all, want, start(to.all, packed)))
+	if diff := w.difference(); diff != "" {
+		t.Fatalf("widen %s: %s", name, diff)
 	}
 
 	packed = bytes.Clone(packed)
 	back := to.slice(4*int(l.PaddedCells()), 0, true)
 	fill(r, back)
-	want = bytes.Clone(to.all)
-	expect = want[start(to.all, back):]
+	w = to.watch(back)
 	for _, at := range owned[first:end] {
-		copy(expect[4*at:4*at+4], storage[4*at:])
+		copy(w.expect[4*at:4*at+4], storage[4*at:])
 	}
 	if err := NarrowBytes(viewOf[float32](t, back), packed, l, int64(first)); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if !bytes.Equal(to.all, want) {
-		t.Fatalf("narrow %s: %s", name, firstDifference(to.all, want, start(to.all, back)))
+	if diff := w.difference(); diff != "" {
+		t.Fatalf("narrow %s: %s", name, diff)
 	}
 }
 
@@ -368,14 +386,4 @@ func viewOf[T Number](t *testing.T, b []byte) []T {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// firstDifference tells where got and want differ, counted from origin on.
-func firstDifference(got, want []byte, origin int) string {
-	for i := range got {
-		if got[i] != want[i] {
-			return fmt.Sprintf("byte %d is %#02x, want %#02x", i-origin, got[i], want[i])
-		}
-	}
-	return "equal"
 }
