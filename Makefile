@@ -1,0 +1,71 @@
+# Builds, tests and shows Fieldstone.
+#
+#   make test            everything: pure Go, Open MPI, MPICH
+#   make demo            a solver is killed and restarts on another rank count
+#   make MPI=mpich demo  the same with MPICH
+#
+# Nothing has to be done before: `deps` installs what is missing.
+
+MPI ?= openmpi
+SHELL := /bin/bash
+OUT := build/$(MPI)
+WITH := scripts/with-mpi $(MPI)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 10s
+BENCH ?= .
+.DELETE_ON_ERROR:
+.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench fuzz race clean
+
+all: build
+
+# Programs: the tool needs no MPI, the examples do.
+build: deps
+	CGO_ENABLED=0 go build -o build/ ./cmd/...
+	$(WITH) go build -o $(OUT)/ ./examples/...
+	scripts/check-linkage $(MPI) $(OUT)/dendrite
+
+deps:
+	@scripts/deps
+
+test: test-go test-race test-openmpi test-mpich
+
+# Without any tag: as on a machine with Go alone, and with cgo.
+test-go:
+	CGO_ENABLED=0 go build ./...
+	CGO_ENABLED=0 go test ./...
+	go vet ./...
+
+# The race detector brings the checks of unsafe pointers along.
+test-race race: deps
+	go test -race ./...
+
+# One package after another: the ranks of one fill the cores. Only packages that
+# can tell whether MPI is there.
+test-openmpi test-mpich: test-%: deps
+	scripts/with-mpi $* go build ./...
+	scripts/with-mpi $* bash -c 'go test -count=1 -p=1 -gcflags=all=-d=checkptr $$(scripts/packages-with-mpi)'
+
+lint: deps
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt differs:" $$files; exit 1; fi
+	go vet ./...
+	$(WITH) go vet ./...
+	go run $(STATICCHECK) ./...
+	$(WITH) go run $(STATICCHECK) ./...
+
+demo: build
+	$(OUT)/demo -solver $(OUT)/dendrite -mpirun mpirun.$(MPI) -mpi $(MPI)
+
+bench: deps
+	go test -run='^$$' -bench='$(BENCH)' -benchmem ./...
+
+# Every fuzz target of every package, FUZZTIME each.
+fuzz: deps
+	@go list -f '{{.Dir}}' ./... | while read -r dir; do \
+		for target in $$(grep -hos '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //'); do \
+			echo "$$dir $$target"; \
+			go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$dir" || exit 1; \
+		done; \
+	done
+
+clean:
+	rm -rf build
