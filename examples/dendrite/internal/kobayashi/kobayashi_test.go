@@ -284,7 +284,7 @@ func TestStepperChecksItsStorage(t *testing.T) {
 func TestEmptyBoxIsLegal(t *testing.T) {
 	d := grid.Domain{Size: [3]int{8, 8, 1}}
 	box := grid.Box{Low: [3]int{8, 0, 0}, Size: [3]int{0, 8, 1}}
-	l := pack.Layout{Size: box.Size, Halo: [3]int{2, 2, 0}}
+	l := pack.Layout{Size: box.Size}
 	s, err := NewStepper(Snowflake(), d, box, l)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ type Stepper struct {
 
 // NewStepper makes a stepper for a box, which may be empty, of a domain that is
 // one cell thick along z. The layout is that of the padded storage of phi and T,
-// with at least [Reach] ghost cells along x and y.
+// with at least [Reach] ghost cells along x and y where there are cells.
 func NewStepper(m Model, domain grid.Domain, box grid.Box, layout pack.Layout) (*Stepper, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func NewStepper(m Model, domain grid.Domain, box grid.Box, layout pack.Layout) (
 	if layout.Size != box.Size {
 		return nil, fmt.Errorf("kobayashi: layout of %v cells for the box %v", layout.Size, box)
 	}
-	if layout.Halo[0] < Reach || layout.Halo[1] < Reach {
+	if !box.Empty() && (layout.Halo[0] < Reach || layout.Halo[1] < Reach) {
 		return nil, fmt.Errorf("kobayashi: halo is %v, must be at least %d along x and y", layout.Halo, Reach)
 	}
 	sin0, cos0 := math.Sincos(float64(m.Fold) * m.Theta0)

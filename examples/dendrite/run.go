@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+)
+
+// run is the solver. It is collective: every rank calls it with the same
+// settings.
+func run(ctx context.Context, c *comm.Comm, set settings, out io.Writer) error {
+	say := newReporter(out, c.Rank(), set)
+	sim, err := newSimulation(c, set)
+	if err := c.Agree(ctx, err); err != nil {
+		return err
+	}
+	saves, err := newCheckpoints(ctx, sim, set.Config, say)
+	if err != nil {
+		return err
+	}
+	defer saves.close()
+	if err := saves.restore(ctx); err != nil {
+		return err
+	}
+
+	say.begin(sim)
+	stop := ""
+	for sim.increment < set.Steps && stop == "" {
+		if err := sim.advance(ctx); err != nil {
+			return err
+		}
+		if err := say.stepped(ctx, sim); err != nil {
+			return err
+		}
+		if stop, err = saves.maybeSave(ctx); err != nil {
+			return err
+		}
+	}
+	if err := saves.saveLast(ctx); err != nil {
+		return err
+	}
+
+	if set.picture != "" {
+		if c.Rank() == 0 {
+			err = writePicture(saves.last, set.picture)
+		}
+		if err := c.Agree(ctx, err); err != nil {
+			return err
+		}
+	}
+	say.finished(sim, saves.last, stop)
+	return nil
+}
