@@ -35,13 +35,15 @@ func (d Driver) String() string {
 
 // driver moves the bricks of already created (write) or checked (read) files. It
 // adds what passes by to the checksums and returns this rank's first error; it
-// stays in step with the other ranks whatever happens here.
+// stays in step with the other ranks whatever happens here, and leaves the final
+// agreement to its caller.
 type driver interface {
 	name() Driver
 	write(ctx context.Context, p *Plan, jobs []WriteJob, sums []*pack.Checksum) error
 	read(ctx context.Context, p *Plan, jobs []ReadJob, sums []*pack.Checksum) error
 }
 
+// chooseDriver comes to the same result on all ranks that have the same options.
 func chooseDriver(c *comm.Comm, o options) (driver, string, error) {
 	switch o.driver {
 	case POSIX:

@@ -2,7 +2,8 @@ package brick
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -10,10 +11,12 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// openBatch bounds the files that are open at once, and with them the
-// agreements: one per batch.
+// openBatch bounds the files that are open at once: each takes a descriptor and a
+// communicator of its own inside of the MPI library, which has few of both.
 const openBatch = 128
 
+// mpiio moves bricks by collective MPI-IO. Its number of agreements is two for
+// up to openBatch files, and one more for each openBatch more.
 type mpiio struct{}
 
 func (mpiio) name() Driver { return MPIIO }
@@ -24,23 +27,20 @@ func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, sums []*pack.C
 		ids[i] = job{j.Name, j.Path}
 	}
 	r := newRuns(p.size, p.box, p.elem)
-	return p.collective(ctx, "write", ids, func(f *mpi.File, i int, buf []byte, first int64, failed error) error {
-		if failed == nil && len(buf) > 0 {
-			failed = readCells(jobs[i].Source, buf, first)
+	return p.collective(ctx, "write", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
+		var err error
+		if len(buf) > 0 {
+			if err = readCells(jobs[i].Source, buf, first); err != nil {
+				buf = nil
+			}
 		}
-		if failed != nil {
-			buf = nil
+		if werr := f.WriteAtAll(first, buf, p.elem.Size()); err == nil {
+			err = werr
 		}
-		if err := f.WriteAtAll(first, buf, p.elem.Size()); err != nil && failed == nil {
-			failed = err
+		if err == nil {
+			r.add(sums[i], buf, first)
 		}
-		if failed != nil {
-			return failed
-		}
-		return r.each(first, int64(len(buf)/p.elem.Size()), func(offset, from, to int64) error {
-			sums[i].Add(offset, buf[from:to])
-			return nil
-		})
+		return err
 	})
 }
 
@@ -50,52 +50,54 @@ func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, sums []*pack.Che
 		ids[i] = job{j.Name, j.Path}
 	}
 	r := newRuns(p.size, p.box, p.elem)
-	return p.collective(ctx, "read", ids, func(f *mpi.File, i int, buf []byte, first int64, failed error) error {
-		if failed != nil {
-			buf = nil
-		}
-		if err := f.ReadAtAll(first, buf, p.elem.Size()); err != nil && failed == nil {
-			failed = err
-		}
-		if failed != nil || len(buf) == 0 {
-			return failed
-		}
-		err := r.each(first, int64(len(buf)/p.elem.Size()), func(offset, from, to int64) error {
-			sums[i].Add(offset, buf[from:to])
-			return nil
-		})
-		if err != nil {
+	err := p.collective(ctx, "read", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
+		if err := f.ReadAtAll(first, buf, p.elem.Size()); err != nil || len(buf) == 0 {
 			return err
 		}
+		r.add(sums[i], buf, first)
 		return sinkCells(jobs[i], buf, first)
 	})
+	if err == nil && p.c.Rank() == 0 {
+		// Reads past the end return full counts, so a file that became shorter
+		// in the meantime shows in its size only.
+		err = p.checkSizes(ids)
+	}
+	return err
 }
 
 // collective opens the files in batches, agrees that every rank has them open,
 // and calls move for each round of each file. After its first error a rank goes
 // on with empty contributions, for MPI-IO gives the others no way to go on
 // without it.
-func (p *Plan) collective(ctx context.Context, op string, jobs []job,
-	move func(f *mpi.File, i int, buf []byte, first int64, failed error) error) error {
+func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(f *mpi.File, i int, buf []byte, first int64) error) error {
+	if err := p.c.Agree(ctx, p.tryOpen(op, jobs)); err != nil {
+		return err
+	}
 	var failed error
 	for start := 0; start < len(jobs); start += openBatch {
 		batch := jobs[start:min(start+openBatch, len(jobs))]
-		files, err := p.openAll(ctx, op, batch)
+		files, err := p.openAll(ctx, op, batch, failed)
 		if err != nil {
 			return err
+		}
+		if start == 0 {
+			p.logHints(ctx, files[0])
 		}
 		for k, f := range files {
 			p.eachRound(func(buf []byte, first int64) {
 				if failed == nil {
-					failed = ctx.Err()
+					failed = batch[k].fail(op, cancelled(ctx))
 				}
-				if err := move(f, start+k, buf, first, failed); err != nil && failed == nil {
+				if failed != nil {
+					buf = nil
+				}
+				if err := move(f, start+k, buf, first); failed == nil {
 					failed = batch[k].fail(op, err)
 				}
 			})
 		}
 		for k, f := range files {
-			if err := f.Close(); err != nil && failed == nil {
+			if err := f.Close(); failed == nil {
 				failed = batch[k].fail(op, err)
 			}
 		}
@@ -103,70 +105,96 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job,
 	return failed
 }
 
-// openAll opens the files on all ranks or on none. Some implementations wait for
-// ever in an open that fails on one rank only, so each rank first tries the paths
-// by itself and the ranks agree that they can be opened.
-func (p *Plan) openAll(ctx context.Context, op string, batch []job) ([]*mpi.File, error) {
+// tryOpen opens and closes each file on this rank alone. Some implementations
+// wait for ever in a collective open that fails on one rank only, so what can
+// fail is found out before. Ranks of other nodes than rank 0 may see another file.
+func (p *Plan) tryOpen(op string, jobs []job) error {
 	flag := os.O_WRONLY
 	if op == "read" {
 		flag = os.O_RDONLY
 	}
-	var err error
-	for _, j := range batch {
-		f, oerr := p.opt.fs.OpenFile(j.Path, flag, 0)
-		if oerr == nil {
-			oerr = f.Close()
+	for _, j := range jobs {
+		f, err := p.opt.fs.OpenFile(j.Path, flag, 0)
+		if err != nil {
+			return j.fail(op, err)
 		}
-		if oerr != nil {
-			err = j.fail(op, oerr)
-			break
+		if op == "read" {
+			err = hasSize(f, j.Path, p.FileSize())
+		}
+		if err := also(err, f.Close()); err != nil {
+			return j.fail(op, err)
 		}
 	}
-	if err := p.c.Agree(ctx, err); err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+// openAll opens the files on all ranks or on none. A rank that failed before
+// takes part up to the agreement, where its error ends the call for all.
+func (p *Plan) openAll(ctx context.Context, op string, batch []job, failed error) ([]*mpi.File, error) {
 	files := make([]*mpi.File, len(batch))
-	missing := make([]int64, len(batch))
 	for k, j := range batch {
-		// Every rank opens every file, whatever came before: the call is collective.
-		f, oerr := p.c.Handle().OpenFile(j.Path, op == "write", p.opt.hints)
-		if oerr == nil {
-			if oerr = f.SetView(0, p.elem.Size(), p.size, p.box.Size, p.box.Low); oerr == nil {
-				files[k] = f
-				continue
-			}
-		}
-		files[k], missing[k] = f, 1
+		// Every rank opens every file, whatever came before: both calls are
+		// collective.
+		f, err := p.c.Handle().OpenFile(j.Path, op == "write", p.opt.hints)
 		if err == nil {
-			err = j.fail(op, oerr)
+			files[k] = f
+			err = f.SetView(0, p.elem.Size(), p.size, p.box.Size, p.box.Low)
+		}
+		if failed == nil {
+			failed = j.fail(op, err)
 		}
 	}
-	agreed := p.c.Agree(context.WithoutCancel(ctx), err)
+	agreed := p.c.Agree(ctx, failed)
 	if agreed == nil {
 		return files, nil
 	}
-	// Closing is collective as well: only what every rank has open can be closed.
-	if err := p.c.AllReduceInt64(context.WithoutCancel(ctx), comm.Max, missing); err == nil {
-		for k, f := range files {
-			if missing[k] == 0 {
-				err = errors.Join(err, f.Close())
-			}
-		}
-		if err != nil {
-			return nil, errors.Join(agreed, err)
+	return nil, also(agreed, p.closeCommon(ctx, op, batch, files))
+}
+
+// closeCommon closes the files that every rank has open, for closing is
+// collective too. A file that is open on some ranks only has to stay so.
+func (p *Plan) closeCommon(ctx context.Context, op string, batch []job, files []*mpi.File) error {
+	missing := make([]int64, len(files))
+	for k, f := range files {
+		if f == nil {
+			missing[k] = 1
 		}
 	}
-	return nil, agreed
+	if err := p.c.AllReduceInt64(ctx, comm.Max, missing); err != nil {
+		return err
+	}
+	var first error
+	for k, f := range files {
+		if missing[k] == 0 {
+			if err := f.Close(); first == nil {
+				first = batch[k].fail(op, err)
+			}
+		}
+	}
+	return first
 }
 
 // eachRound calls f once per collective round with this rank's part of the
 // staging memory, empty when its brick has been moved.
 func (p *Plan) eachRound(f func(buf []byte, first int64)) {
 	elem := int64(p.elem.Size())
-	per := max(min(p.opt.staging, p.opt.round)/elem, 1)
-	cells := p.box.Cells()
+	per, cells := p.perRound(), p.box.Cells()
 	for round := range p.rounds() {
 		first := min(round*per, cells)
 		f(p.stage()[:min(per, cells-first)*elem], first)
 	}
+}
+
+// logHints tells which hints are in force: implementations ignore those that they
+// don't know.
+func (p *Plan) logHints(ctx context.Context, f *mpi.File) {
+	if p.c.Rank() != 0 || !p.opt.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	hints, err := f.Hints()
+	if err != nil {
+		p.opt.log.Debug("brick hints", "error", err)
+		return
+	}
+	p.opt.log.Debug("brick hints", "given", fmt.Sprint(p.opt.hints), "in_force", hints)
 }

@@ -1,9 +1,14 @@
 package brick
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -23,63 +28,89 @@ type options struct {
 	readBack bool
 	fs       vfs.FS
 	log      *slog.Logger
-	err      error
+	err      error // the first
 }
 
-// Option adjusts a plan. All ranks give the same options.
+// Option adjusts a plan. All ranks give the same options, but for [Logger].
 type Option func(*options)
 
 func newOptions(opts []Option) (options, error) {
 	o := options{staging: defaultStaging, round: maxRound, fs: vfs.OS, log: slog.New(slog.DiscardHandler)}
 	for _, f := range opts {
+		if f == nil {
+			o.fail(errors.New("an option is nil"))
+			continue
+		}
 		f(&o)
 	}
-	if o.err == nil && o.driver == MPIIO && o.fs != vfs.OS {
-		o.err = fmt.Errorf("driver %s works on the operating system's files only", o.driver)
+	if o.driver == MPIIO && o.fs != vfs.OS {
+		o.fail(fmt.Errorf("driver %s works on the operating system's files only", o.driver))
 	}
 	return o, o.err
+}
+
+func (o *options) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// settings lists what must be the same on all ranks.
+func (o *options) settings() []setting {
+	hints, _ := json.Marshal(o.hints) // sorted by key; strings always marshal
+	return []setting{
+		{"the driver", o.driver.String()},
+		{"the staging limit", strconv.FormatInt(o.staging, 10)},
+		{"the round limit", strconv.FormatInt(o.round, 10)},
+		{"sync", strconv.FormatBool(o.sync)},
+		{"reading back", strconv.FormatBool(o.readBack)},
+		{"the set of hints", string(hints)},
+		{"the filesystem", fmt.Sprintf("%T", o.fs)},
+	}
 }
 
 // Using forces a driver. The default is [Auto].
 func Using(d Driver) Option {
 	return func(o *options) {
 		if d < Auto || d > MPIIO {
-			o.err = fmt.Errorf("unknown driver %d", int(d))
+			o.fail(fmt.Errorf("unknown driver %d", int(d)))
 		}
 		o.driver = d
 	}
 }
 
 // Hints passes hints to MPI-IO (MPI_Info keys and values), like
-// "cb_buffer_size". Implementations ignore hints that they don't know.
+// "cb_buffer_size". Implementations ignore hints that they don't know; those in
+// force are logged at debug level.
 func Hints(hints map[string]string) Option {
+	hints = maps.Clone(hints)
 	return func(o *options) {
 		for k, v := range hints {
-			if k == "" || len(k) > 255 || len(v) > 1023 {
-				o.err = fmt.Errorf("hint %q=%q: a key has 1 to 255 bytes, a value at most 1023", k, v)
+			if k == "" || len(k) > 255 || v == "" || len(v) > 1023 || strings.ContainsRune(k+v, 0) {
+				o.fail(fmt.Errorf("hint %q=%q: a key has 1 to 255 bytes, a value 1 to 1023, none of them NUL", k, v))
 			}
 		}
 		o.hints = hints
 	}
 }
 
-// Staging limits the memory that a rank packs into, in bytes. The default is
-// 32 MiB.
+// Staging limits the memory that a rank packs into, in bytes, at least 16. The
+// default is 32 MiB.
 func Staging(bytes int64) Option {
 	return func(o *options) {
 		if bytes < 16 {
-			o.err = fmt.Errorf("staging of %d bytes: at least one element", bytes)
+			o.fail(fmt.Errorf("staging of %d bytes: at least 16, one element", bytes))
 		}
 		o.staging = bytes
 	}
 }
 
-// Round limits what a rank moves in one collective call, in bytes. The default
-// and the maximum is 1 GiB.
+// Round limits what a rank moves in one collective call, in bytes, at least 16.
+// The default and the maximum is 1 GiB. A round is also limited by [Staging].
 func Round(bytes int64) Option {
 	return func(o *options) {
 		if bytes < 16 || bytes > maxRound {
-			o.err = fmt.Errorf("round of %d bytes: from 16 to %d", bytes, int64(maxRound))
+			o.fail(fmt.Errorf("round of %d bytes: from 16 to %d", bytes, int64(maxRound)))
 		}
 		o.round = bytes
 	}
@@ -94,12 +125,30 @@ func Sync() Option { return func(o *options) { o.sync = true } }
 // disk a success.
 func ReadBack() Option { return func(o *options) { o.readBack = true } }
 
-// Logger receives the choice of driver. The default discards it.
-func Logger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+// Logger receives, at debug level, the choice of driver, the hints in force and
+// a line per call. The default discards them. Ranks may have different loggers.
+func Logger(l *slog.Logger) Option {
+	return func(o *options) {
+		if l == nil {
+			o.fail(errors.New("the logger is nil"))
+			return
+		}
+		o.log = l
+	}
+}
 
 // Filesystem replaces the operating system's files, for tests within this module.
-func Filesystem(fs vfs.FS) Option { return func(o *options) { o.fs = fs } }
+func Filesystem(fs vfs.FS) Option {
+	return func(o *options) {
+		if fs == nil {
+			o.fail(errors.New("the filesystem is nil"))
+			return
+		}
+		o.fs = fs
+	}
+}
 
+// pageAligned returns n bytes that start at a page and have no capacity beyond.
 func pageAligned(n int) []byte {
 	page := os.Getpagesize()
 	b := make([]byte, n+page)

@@ -2,7 +2,6 @@ package brick
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 // the call, small enough to stay in the cache.
 const posixChunk = 1 << 20
 
+// posix has no collective call at all: a rank that fails stops.
 type posix struct{}
 
 func (posix) name() Driver { return POSIX }
@@ -35,7 +35,8 @@ func writeRuns(ctx context.Context, p *Plan, j WriteJob, sum *pack.Checksum) (er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	// Closing can be where a network filesystem reports that a write failed.
+	defer func() { err = also(err, f.Close()) }()
 	r := newRuns(p.size, p.box, p.elem)
 	return p.chunks(ctx, func(buf []byte, first, count int64) error {
 		if err := readCells(j.Source, buf, first); err != nil {
@@ -69,15 +70,12 @@ func readRuns(ctx context.Context, p *Plan, j ReadJob, sum *pack.Checksum) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = also(err, f.Close()) }()
 	r := newRuns(p.size, p.box, p.elem)
 	return p.chunks(ctx, func(buf []byte, first, count int64) error {
 		err := r.each(first, count, func(offset, from, to int64) error {
-			if _, err := io.ReadFull(io.NewSectionReader(f, offset, to-from), buf[from:to]); err != nil {
-				if err == io.EOF {
-					err = io.ErrUnexpectedEOF
-				}
-				return fmt.Errorf("at byte %d: %w", offset, err)
+			if err := readFull(f, buf[from:to], offset); err != nil {
+				return err
 			}
 			sum.Add(offset, buf[from:to])
 			return nil
@@ -89,13 +87,26 @@ func readRuns(ctx context.Context, p *Plan, j ReadJob, sum *pack.Checksum) (err 
 	})
 }
 
+// readFull fills buf. The end of the file is an error here: the size was right
+// before.
+func readFull(f io.ReaderAt, buf []byte, offset int64) error {
+	n, err := f.ReadAt(buf, offset)
+	switch {
+	case n == len(buf):
+		return nil
+	case err == io.EOF || err == nil:
+		return fmt.Errorf("the file ends at byte %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
 // chunks walks this rank's cells in pieces of the staging memory.
 func (p *Plan) chunks(ctx context.Context, f func(buf []byte, first, count int64) error) error {
 	elem := int64(p.elem.Size())
 	stage := p.stage()
-	per := max(min(int64(len(stage)), posixChunk)/elem, 1)
+	per := min(int64(len(stage)), posixChunk) / elem
 	for first, cells := int64(0), p.box.Cells(); first < cells; first += per {
-		if err := ctx.Err(); err != nil {
+		if err := cancelled(ctx); err != nil {
 			return err
 		}
 		count := min(per, cells-first)

@@ -1,13 +1,14 @@
 package brick
 
-import "github.com/fieldstone-io/fieldstone/grid"
+import (
+	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
 
 // runs walks the cells of a box in its own x-fastest order as runs that are
 // contiguous in the file. Rows that span the domain join into planes, planes
 // that span it into one run.
 type runs struct {
-	size    [3]int
-	box     grid.Box
 	elem    int64
 	rowRun  int64 // cells of one contiguous run
 	rows    int64 // runs per plane of the box, or 1 when planes are contiguous
@@ -19,7 +20,7 @@ type runs struct {
 func newRuns(size [3]int, box grid.Box, elem Element) runs {
 	nx, ny := int64(size[0]), int64(size[1])
 	bx, by, bz := int64(box.Size[0]), int64(box.Size[1]), int64(box.Size[2])
-	r := runs{size: size, box: box, elem: int64(elem.Size()), rowStep: nx, zStep: nx * ny}
+	r := runs{elem: int64(elem.Size()), rowStep: nx, zStep: nx * ny}
 	r.origin = (int64(box.Low[2])*ny+int64(box.Low[1]))*nx + int64(box.Low[0])
 	switch {
 	case bx == nx && by == ny:
@@ -54,4 +55,13 @@ func (r runs) each(first, count int64, f func(offset, from, to int64) error) err
 		}
 	}
 	return nil
+}
+
+// add adds the cells in buf, from cell first of the box on, to a checksum.
+func (r runs) add(sum *pack.Checksum, buf []byte, first int64) {
+	// The only error is one of the function.
+	_ = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+		sum.Add(offset, buf[from:to])
+		return nil
+	})
 }

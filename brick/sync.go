@@ -2,34 +2,47 @@ package brick
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // Durable puts the data of files on stable storage, wherever the ranks wrote it
 // from: on each node the files are shared out over its ranks, and each is fsynced
 // there by one of them, through a descriptor of its own. That is what makes an
 // error of earlier write-back visible, and what a network filesystem needs of
-// each client. It is collective and reports the same error on all ranks. A
-// failed fsync is final.
+// each client. It is collective, all ranks give the same paths, and it reports
+// the same error on all ranks. A failed fsync is final.
 func Durable(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string) error {
-	node, err := c.SplitNode()
-	if err := c.Agree(ctx, err); err != nil {
+	r := ranks{Comm: c}
+	return r.durable(ctx, fsys, unnamed(paths))
+}
+
+// unnamed are jobs that errors call by their paths.
+func unnamed(paths []string) []job {
+	jobs := make([]job, len(paths))
+	for i, path := range paths {
+		jobs[i].Path = path
+	}
+	return jobs
+}
+
+func (r *ranks) durable(ctx context.Context, fsys vfs.FS, jobs []job) error {
+	node, err := r.SplitNode()
+	// The cancelled context of a rank counts below: here it would keep the ranks
+	// from freeing what they have.
+	if err := r.Agree(context.WithoutCancel(ctx), err); err != nil {
 		return err
 	}
-	for i := node.Rank(); i < len(paths); i += node.Size() {
+	for i := node.Rank(); i < len(jobs) && err == nil; i += node.Size() {
+		err = jobs[i].fail("sync", cancelled(ctx))
 		if err == nil {
-			err = syncFile(fsys, paths[i])
+			err = jobs[i].fail("sync", syncFile(fsys, jobs[i].Path))
 		}
 	}
-	err = errors.Join(err, node.Free())
-	return c.Agree(ctx, err)
+	return r.Agree(ctx, also(err, node.Free()))
 }
 
 func syncFile(fsys vfs.FS, path string) error {
@@ -38,86 +51,18 @@ func syncFile(fsys vfs.FS, path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return also(f.Sync(), f.Close())
 }
 
-// Checksums returns the CRC-64/NVME of whole files, read by all ranks together,
-// each a contiguous share. It is collective; a file that has not the expected
-// size gives a *[SizeError].
-func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, size int64) ([]uint64, error) {
-	if len(paths) == 0 {
-		return nil, c.Agree(ctx, nil)
-	}
-	parts := make([]int64, len(paths))
-	var err error
-	buf := pageAligned(posixChunk)
-	for i, path := range paths {
-		if err != nil {
-			break
-		}
-		sum := pack.NewChecksum(size)
-		low, high := share(size, c.Rank(), c.Size())
-		err = sumRange(ctx, fsys, path, size, low, high, buf, sum)
-		parts[i] = int64(sum.Part())
-	}
-	if err := c.Agree(ctx, err); err != nil {
-		return nil, err
-	}
-	if err := c.AllReduceInt64(ctx, comm.BitXor, parts); err != nil {
-		return nil, err
-	}
-	crcs := make([]uint64, len(paths))
-	for i, part := range parts {
-		crcs[i] = pack.Finish(uint64(part), size)
-	}
-	return crcs, nil
-}
-
-// share cuts size into parts of whole chunks.
-func share(size int64, rank, ranks int) (low, high int64) {
-	chunks := (size + posixChunk - 1) / posixChunk
-	cut := func(r int) int64 {
-		return min((chunks/int64(ranks)*int64(r)+chunks%int64(ranks)*int64(r)/int64(ranks))*posixChunk, size)
-	}
-	return cut(rank), cut(rank + 1)
-}
-
-func sumRange(ctx context.Context, fsys vfs.FS, path string, size, low, high int64, buf []byte, sum *pack.Checksum) (err error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() != size {
-		return &SizeError{path, info.Size(), size}
-	}
-	for at := low; at < high; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		piece := buf[:min(int64(len(buf)), high-at)]
-		if _, err := io.ReadFull(io.NewSectionReader(f, at, int64(len(piece))), piece); err != nil {
-			return fmt.Errorf("read %s at byte %d: %w", path, at, err)
-		}
-		sum.Add(at, piece)
-		at += int64(len(piece))
-	}
-	return nil
-}
-
-// mustReadBack says whether written files have to be read again. Rank 0's answer
-// counts; it is part of the agreed options or of the filesystem that rank 0 sees.
-func (p *Plan) mustReadBack(ctx context.Context, paths []string) (bool, error) {
-	if len(paths) == 0 || p.opt.readBack || p.drv.name() != MPIIO {
-		return len(paths) > 0 && p.opt.readBack, nil
+// mustReadBack says whether written files have to be read again. It is part of
+// the agreed options or of the filesystem that rank 0 sees.
+func (p *Plan) mustReadBack(ctx context.Context, jobs []job) (bool, error) {
+	if p.opt.readBack || p.drv.name() != MPIIO {
+		return p.opt.readBack, nil
 	}
 	need := []int64{0}
 	if p.c.Rank() == 0 {
-		if u, err := p.opt.fs.Usage(paths[0]); err != nil || !u.Allocates {
+		if u, err := p.opt.fs.Usage(jobs[0].Path); err != nil || !u.Allocates {
 			need[0] = 1
 		}
 	}
@@ -126,17 +71,14 @@ func (p *Plan) mustReadBack(ctx context.Context, paths []string) (bool, error) {
 }
 
 func (p *Plan) readBack(ctx context.Context, jobs []job, want []uint64) error {
-	paths := make([]string, len(jobs))
-	for i, j := range jobs {
-		paths[i] = j.Path
-	}
-	got, err := Checksums(ctx, p.c, p.opt.fs, paths, p.FileSize())
+	got, err := p.c.sumFiles(ctx, p.opt.fs, "read back", jobs, p.FileSize())
 	if err != nil {
-		return fmt.Errorf("read back: %w", err)
+		return err
 	}
+	// All ranks have the same numbers and come to the same verdict.
 	for i := range got {
 		if got[i] != want[i] {
-			return jobs[i].fail("write", fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i], want[i]))
+			return jobs[i].fail("read back", fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i], want[i]))
 		}
 	}
 	return nil

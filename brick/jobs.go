@@ -1,0 +1,225 @@
+package brick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// WriteJob is one file to write. Name says what it is in errors (`field "psi"`),
+// Path is the same on all ranks, Source yields this rank's cells: it is called on
+// one goroutine with ascending, adjoining ranges, and not at all on a rank that
+// has no cells.
+type WriteJob struct {
+	Name, Path string
+	Source     pack.Source
+}
+
+// ReadJob is one file to read. Sink receives this rank's cells, packed, from
+// cell first of its box on, in ascending, adjoining ranges; the slice is only
+// valid during the call.
+type ReadJob struct {
+	Name, Path string
+	Sink       func(src []byte, first int64) error
+}
+
+// Write writes the files of all jobs, creating or truncating them, and returns
+// the CRC-64/NVME of each. It is collective; all ranks give the same names and
+// paths in the same order, each path once.
+//
+// Rank 0 creates every file and allocates its space before any rank writes, so
+// a full disk is found while nothing is half done. With the [Sync] option, on
+// return the data of each file is durable (its directory entry isn't: that is
+// the caller's).
+//
+// The error is the same on all ranks and names the lowest rank that failed, the
+// file and the cause: `rank 2: write field "psi": no space left on device`. A
+// cancelled context counts as a failure of its rank. After an error the files
+// may be there, with anything in them.
+func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
+	ids := make([]job, len(jobs))
+	var err error
+	for i, j := range jobs {
+		ids[i] = job{j.Name, j.Path}
+		if j.Source == nil && err == nil {
+			err = ids[i].fail("write", errors.New("no source"))
+		}
+	}
+	return p.call(ctx, "write", ids, err, func() ([]uint64, error) { return p.write(ctx, jobs, ids) })
+}
+
+func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
+	if err := p.onRoot(ctx, func() error { return p.create(ids) }); err != nil {
+		return nil, err
+	}
+	sums := p.checksums(len(jobs))
+	err := p.drv.write(ctx, p, jobs, sums)
+	crcs, err := p.finish(ctx, sums, err)
+	if err != nil {
+		return nil, err
+	}
+	if p.opt.sync {
+		if err := p.c.durable(ctx, p.opt.fs, ids); err != nil {
+			return nil, err
+		}
+	}
+	again, err := p.mustReadBack(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	if again {
+		if err := p.readBack(ctx, ids, crcs); err != nil {
+			return nil, err
+		}
+	}
+	return crcs, nil
+}
+
+// Read reads this rank's box of the files of all jobs and returns the
+// CRC-64/NVME of each whole file, which the caller compares. It is collective;
+// all ranks give the same names and paths in the same order. The sizes of all
+// files are checked before anything is read: the error has a *[SizeError] or
+// [ErrSize] in its chain. Errors are like those of [Plan.Write]; after one, any
+// part of the cells may have gone into the sinks.
+func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
+	ids := make([]job, len(jobs))
+	var err error
+	for i, j := range jobs {
+		ids[i] = job{j.Name, j.Path}
+		if j.Sink == nil && err == nil {
+			err = ids[i].fail("read", errors.New("no sink"))
+		}
+	}
+	return p.call(ctx, "read", ids, err, func() ([]uint64, error) {
+		if err := p.onRoot(ctx, func() error { return p.checkSizes(ids) }); err != nil {
+			return nil, err
+		}
+		sums := p.checksums(len(jobs))
+		err := p.drv.read(ctx, p, jobs, sums)
+		return p.finish(ctx, sums, err)
+	})
+}
+
+// call begins every call of a plan: the ranks agree that all of them are here,
+// able to take part, and with the same jobs.
+func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func() ([]uint64, error)) ([]uint64, error) {
+	p.c.calls = 0
+	if err == nil {
+		err = p.ready(op, jobs)
+	}
+	if err := p.c.Agree(ctx, err); err != nil {
+		return nil, err
+	}
+	if err := p.c.sameJobs(ctx, jobs); err != nil {
+		return nil, fmt.Errorf("%s bricks: %w", op, err)
+	}
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	crcs, err := do()
+	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),
+		"rank", p.c.Rank(), "collectives", p.c.calls, "error", err)
+	return crcs, err
+}
+
+// ready looks for what would fail on this rank later, when it is harder to stay
+// in step.
+func (p *Plan) ready(op string, jobs []job) error {
+	if p.closed {
+		return fmt.Errorf("%s bricks: %w", op, ErrClosed)
+	}
+	if op == "write" {
+		names := make(map[string]job, len(jobs))
+		for _, j := range jobs {
+			if other, ok := names[j.Path]; ok {
+				return j.fail(op, fmt.Errorf("%q is the path of %s too", j.Path, other.label()))
+			}
+			names[j.Path] = j
+		}
+	}
+	return comm.Protect(func() error {
+		p.stage()
+		return nil
+	})
+}
+
+// onRoot runs f on rank 0 and agrees on its outcome.
+func (p *Plan) onRoot(ctx context.Context, f func() error) error {
+	var err error
+	if p.c.Rank() == 0 {
+		err = f()
+	}
+	return p.c.Agree(ctx, err)
+}
+
+func (p *Plan) create(jobs []job) error {
+	for _, j := range jobs {
+		// A FIFO would wait for its reader without O_NONBLOCK.
+		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
+		if err != nil {
+			return j.fail("write", err)
+		}
+		if err = hasSize(f, j.Path, 0); err == nil { // a device or a FIFO would fail in other ways
+			err = f.Allocate(p.FileSize())
+		}
+		if err := also(err, f.Close()); err != nil {
+			return j.fail("write", err)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) checkSizes(jobs []job) error {
+	for _, j := range jobs {
+		info, err := p.opt.fs.Stat(j.Path)
+		if err == nil {
+			err = check(info, j.Path, p.FileSize())
+		}
+		if err != nil {
+			return j.fail("read", err)
+		}
+	}
+	return nil
+}
+
+// hasSize checks that an open file is a regular one with size bytes.
+func hasSize(f vfs.File, path string, size int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return check(info, path, size)
+}
+
+func check(info fs.FileInfo, path string, size int64) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: %w", path, vfs.ErrNotRegular)
+	case info.Size() != size:
+		return &SizeError{path, info.Size(), size}
+	}
+	return nil
+}
+
+func (p *Plan) checksums(n int) []*pack.Checksum {
+	sums := make([]*pack.Checksum, n)
+	for i := range sums {
+		sums[i] = pack.NewChecksum(p.FileSize())
+	}
+	return sums
+}
+
+// finish agrees on the outcome and combines the ranks' parts of the checksums.
+func (p *Plan) finish(ctx context.Context, sums []*pack.Checksum, err error) ([]uint64, error) {
+	if err := p.c.Agree(ctx, err); err != nil {
+		return nil, err
+	}
+	return p.c.combine(ctx, sums, p.FileSize())
+}

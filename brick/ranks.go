@@ -1,0 +1,102 @@
+package brick
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+)
+
+// ranks is the communicator of a plan. It counts the collective calls, those of
+// MPI-IO on files apart: their number must not grow with the number of files.
+type ranks struct {
+	*comm.Comm
+	calls int
+}
+
+func (r *ranks) Agree(ctx context.Context, err error) error {
+	r.calls++
+	return r.Comm.Agree(ctx, err)
+}
+
+func (r *ranks) AllReduceInt64(ctx context.Context, op comm.Op, v []int64) error {
+	r.calls++
+	return r.Comm.AllReduceInt64(ctx, op, v)
+}
+
+func (r *ranks) SplitNode() (*comm.Comm, error) {
+	r.calls++
+	return r.Comm.SplitNode()
+}
+
+// sameJobs is collective and agrees that all ranks brought the same list of
+// files. A digest is compared, so that the cost is that of one small reduction;
+// the lists themselves travel only to say what differs.
+func (r *ranks) sameJobs(ctx context.Context, jobs []job) error {
+	list := encodeJobs(jobs)
+	digest := sha256.Sum256(list)
+	const words = sha256.Size / 8
+	var v [2 * words]int64
+	for i := range words {
+		w := int64(binary.LittleEndian.Uint64(digest[8*i:]))
+		v[i], v[words+i] = w, ^w // the maximum of ^w is ^ of the minimum
+	}
+	if err := r.AllReduceInt64(ctx, comm.Max, v[:]); err != nil {
+		return err
+	}
+	same := true
+	for i := range words {
+		same = same && v[i] == ^v[words+i]
+	}
+	if same {
+		return nil
+	}
+	zero, err := r.Broadcast(ctx, 0, list)
+	if err != nil {
+		return err
+	}
+	return r.Agree(ctx, differ(decodeJobs(zero), jobs))
+}
+
+// differ names the first file that this rank has otherwise than rank 0.
+func differ(zero, mine []job) error {
+	for i := range min(len(zero), len(mine)) {
+		if a, b := zero[i], mine[i]; a != b {
+			return fmt.Errorf("%w: file %d is %s at %q, on rank 0 it is %s at %q",
+				ErrDisagree, i, b.label(), b.Path, a.label(), a.Path)
+		}
+	}
+	if len(zero) != len(mine) {
+		return fmt.Errorf("%w: %d files, %d on rank 0", ErrDisagree, len(mine), len(zero))
+	}
+	return nil
+}
+
+// encodeJobs keeps names and paths byte for byte: a path is not always UTF-8.
+func encodeJobs(jobs []job) []byte {
+	var b []byte
+	for _, j := range jobs {
+		for _, s := range []string{j.Name, j.Path} {
+			b = binary.AppendUvarint(b, uint64(len(s)))
+			b = append(b, s...)
+		}
+	}
+	return b
+}
+
+// decodeJobs decodes what encodeJobs of another rank of this program made.
+func decodeJobs(b []byte) []job {
+	next := func() string {
+		n, w := binary.Uvarint(b)
+		s := string(b[w : w+int(n)])
+		b = b[w+int(n):]
+		return s
+	}
+	var jobs []job
+	for len(b) > 0 {
+		jobs = append(jobs, job{next(), next()})
+	}
+	return jobs
+}
