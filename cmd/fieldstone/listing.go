@@ -1,0 +1,302 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/publish"
+)
+
+// kind is what an entry of a directory of bundles is, as its name says.
+type kind string
+
+const (
+	kindBundle     kind = "bundle"
+	kindSuperseded kind = "superseded" // set aside by a restart below it
+	kindDamaged    kind = "damaged"    // set aside as damaged
+	kindPublishing kind = "publishing" // a staging directory
+	kindRemoving   kind = "removing"   // a bundle that retention removes
+	kindLock       kind = "lock"       // the lock of a publication or removal
+)
+
+// kinds in the order in which entries of one increment are listed.
+var kinds = []kind{kindBundle, kindSuperseded, kindDamaged, kindPublishing, kindRemoving, kindLock}
+
+const lockSuffix = ".publishing.lock"
+
+// state is the outcome of looking at a bundle, or at the lock of a leftover.
+type state string
+
+const (
+	stateGood       state = "good"
+	stateBad        state = "bad"
+	stateUnreadable state = "unreadable"
+	stateInUse      state = "in use"   // its lock is held
+	stateLeftover   state = "leftover" // its lock is free: the owner is dead
+	stateUnknown    state = "unknown"  // the lock can't be asked
+)
+
+// entry is a part of a directory of bundles.
+type entry struct {
+	name, path string
+	kind       kind
+	base       string // name of the bundle that it belongs to
+	step       int64  // increment in the name; -1: none
+
+	info  publish.Info
+	state state
+	// cause is why the state isn't good, or can't be told.
+	cause error
+}
+
+// classify tells by its name what an entry is, and the name of its bundle.
+func classify(name string) (base string, k kind) {
+	for _, s := range []struct {
+		suffix string
+		kind   kind
+	}{{lockSuffix, kindLock}, {".publishing", kindPublishing}, {".removing", kindRemoving}} {
+		if base, ok := strings.CutSuffix(name, s.suffix); ok && base != "" {
+			return base, s.kind
+		}
+	}
+	// What is set aside twice gets a number: step_40.damaged.2.
+	plain := name
+	if i := strings.LastIndexByte(name, '.'); i > 0 && isDigits(name[i+1:]) {
+		plain = name[:i]
+	}
+	for _, k := range []kind{kindDamaged, kindSuperseded} {
+		if base, ok := strings.CutSuffix(plain, "."+string(k)); ok && base != "" {
+			return base, k
+		}
+	}
+	return name, kindBundle
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// newEntry returns nil for what has nothing to do with bundles.
+func newEntry(dir, name string) *entry {
+	e := &entry{name: name, path: filepath.Join(dir, name), step: -1}
+	e.base, e.kind = classify(name)
+	n, ok := publish.ParseStepName(e.base)
+	if ok {
+		e.step = n
+		return e
+	}
+	// Other names may belong to anything.
+	switch e.kind {
+	case kindLock:
+		return e
+	case kindPublishing:
+		if !isDir(filepath.Join(e.path, "fields")) {
+			return nil
+		}
+	default:
+		if !exists(filepath.Join(e.path, "metadata.json")) && !exists(filepath.Join(e.path, "checksums.txt")) {
+			return nil
+		}
+	}
+	return e
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// looksLikeBundle tells a bundle, good or bad, from a directory of bundles.
+func looksLikeBundle(path string) bool {
+	for _, name := range []string{"metadata.json", "checksums.txt"} {
+		if exists(filepath.Join(path, name)) {
+			return true
+		}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	base, _ := classify(filepath.Base(abs))
+	_, ok := publish.ParseStepName(base)
+	return ok
+}
+
+// list looks at the entries of a directory of bundles, newest first: by
+// structure and size at the bundles, and at the locks of the leftovers.
+func list(dir string) ([]*entry, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var entries []*entry
+	for _, f := range files {
+		e := newEntry(dir, f.Name())
+		if e == nil {
+			continue
+		}
+		e.inspect()
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, newestFirst)
+	return entries, nil
+}
+
+// inspect sets the state of an entry.
+func (e *entry) inspect() {
+	switch e.kind {
+	case kindPublishing, kindRemoving, kindLock:
+		held, err := lockHeld(filepath.Join(filepath.Dir(e.path), e.base+lockSuffix))
+		switch {
+		case err != nil:
+			e.state, e.cause = stateUnknown, err
+		case held:
+			e.state = stateInUse
+		default:
+			e.state = stateLeftover
+		}
+	default:
+		var err error
+		e.info, err = publish.Inspect(e.path)
+		e.judge(err)
+	}
+}
+
+func (e *entry) judge(err error) {
+	e.state, e.cause = stateGood, err
+	switch {
+	case err == nil:
+	case isDamage(err):
+		e.state = stateBad
+	default:
+		e.state = stateUnreadable
+	}
+}
+
+// isDamage tells a bundle that is no good from one that can't be judged.
+func isDamage(err error) bool {
+	return errors.Is(err, publish.ErrDamaged) || errors.Is(err, publish.ErrNotABundle)
+}
+
+// increment is the number that entries are sorted by; -1 if there is none.
+func (e *entry) increment() int64 {
+	if e.step < 0 && e.info.Metadata.FormatVersion != 0 {
+		return e.info.Metadata.AcceptedIncrement
+	}
+	return e.step
+}
+
+func newestFirst(a, b *entry) int {
+	return cmp.Or(
+		cmp.Compare(b.increment(), a.increment()),
+		cmp.Compare(slices.Index(kinds, a.kind), slices.Index(kinds, b.kind)),
+		compareNames(a.name, b.name),
+	)
+}
+
+// compareNames orders names by their parts, digits by their number: step_9 is
+// before step_10.
+func compareNames(a, b string) int {
+	for x, y := a, b; ; {
+		if x == "" || y == "" {
+			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+		}
+		p, q := leadingDigits(x), leadingDigits(y)
+		if p != "" && q != "" {
+			m, n := strings.TrimLeft(p, "0"), strings.TrimLeft(q, "0")
+			if c := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n)); c != 0 {
+				return c
+			}
+			x, y = x[len(p):], y[len(q):]
+			continue
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+}
+
+func leadingDigits(s string) string {
+	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
+}
+
+// bundlesAt returns the bundle at path, or the bundles of the directory at path,
+// newest first, without those that are set aside. These may be none; a directory
+// without anything of a bundle is an error.
+func bundlesAt(path string) (bundles []*entry, directory bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if !info.IsDir() || looksLikeBundle(path) {
+		return []*entry{bundleEntry(path)}, false, nil
+	}
+	entries, err := list(path)
+	if err != nil {
+		return nil, true, err
+	}
+	if len(entries) == 0 {
+		if isDir(filepath.Join(path, "fields")) {
+			return []*entry{bundleEntry(path)}, false, nil
+		}
+		return nil, true, errNoBundles
+	}
+	return slices.DeleteFunc(entries, func(e *entry) bool { return e.kind != kindBundle }), true, nil
+}
+
+func bundleEntry(path string) *entry {
+	e := &entry{name: path, path: path, kind: kindBundle, step: -1}
+	e.inspect()
+	return e
+}
+
+// errNoBundles says that a directory has nothing to work on.
+var errNoBundles = errors.New("neither a bundle nor a directory of bundles")
+
+// restart is what a service with "restart_from": "latest" would do, as far as
+// the states of the entries tell.
+type restart struct {
+	from   string   // name of the bundle; empty: none
+	passed []string // damaged bundles above it
+	cause  error    // why the restart would fail
+	fresh  bool     // there are no bundles: a fresh start
+}
+
+func latest(entries []*entry) restart {
+	var r restart
+	for _, e := range entries {
+		if e.kind != kindBundle || e.step < 0 {
+			continue
+		}
+		switch e.state {
+		case stateGood:
+			r.from = e.name
+			return r
+		case stateBad:
+			r.passed = append(r.passed, e.name)
+		default:
+			r.cause = fmt.Errorf("%s: %s", e.name, reason(e.path, e.cause))
+			return r
+		}
+	}
+	if len(r.passed) > 0 {
+		r.cause = fmt.Errorf("none of the %s is good", count(int64(len(r.passed)), "bundle"))
+		if len(r.passed) == 1 {
+			r.cause = errors.New("the only bundle is not good")
+		}
+		return r
+	}
+	r.fresh = true
+	return r
+}
