@@ -1,0 +1,164 @@
+package devicetest
+
+import (
+	"math"
+	"strings"
+	"unsafe"
+
+	"github.com/fieldstone-io/fieldstone/device"
+)
+
+var memoryChecks = []Check{
+	{"name is kind and number", func(c *checker) {
+		kind, which, ok := strings.Cut(c.space.Name(), ":")
+		if p := c.space.Properties(); !ok || kind == "" || which == "" || p.Kind != kind {
+			c.failf("name %q, kind %q", c.space.Name(), p.Kind)
+		}
+	}},
+	{"free memory is part of the total", func(c *checker) {
+		m, err := c.space.MemoryInfo()
+		c.must(err)
+		if m.Total <= 0 || m.Free < 0 || m.Free > m.Total {
+			c.failf("memory info %+v", m)
+		}
+	}},
+	{"device memory is aligned to 256 bytes", func(c *checker) {
+		for _, n := range []int64{1, 100, 4096, 5000} {
+			if p := c.memory(n); p == 0 || p%256 != 0 {
+				c.failf("%d bytes are at %#x", n, uintptr(p))
+			}
+		}
+	}},
+	{"allocations don't overlap", func(c *checker) {
+		s := c.stream()
+		const n, size = 20, 3000
+		var ptrs [n]device.Ptr
+		for i := range ptrs {
+			ptrs[i] = c.memory(size)
+			c.must(s.CopyToDevice(ptrs[i], patterned(size, byte(i))))
+		}
+		got := make([]byte, size)
+		for i, p := range ptrs {
+			c.must(s.CopyToHost(got, p))
+			c.must(s.Synchronize())
+			c.wantBytes("memory", got, patterned(size, byte(i)))
+		}
+	}},
+	{"memory knows its size and address", func(c *checker) {
+		m, err := c.space.Allocate(1000)
+		c.must(err)
+		c.later(m.Free)
+		if m.Size() != 1000 {
+			c.failf("size %d, want 1000", m.Size())
+		}
+		base, size, err := c.space.AddressRange(m.Ptr().Add(999))
+		c.must(err)
+		if base > m.Ptr() || base.Add(size) < m.Ptr().Add(1000) {
+			c.failf("range of %d bytes at %#x for 1000 bytes at %#x", size, uintptr(base), uintptr(m.Ptr()))
+		}
+	}},
+	{"host addresses are no device memory", func(c *checker) {
+		host := make([]byte, 100)
+		p := device.Ptr(unsafe.Pointer(&host[0]))
+		_, _, err := c.space.AddressRange(p)
+		c.wantError("address range", err, device.ErrAddress)
+		_, err = c.space.WrapMemory(p, 100)
+		c.wantError("wrap memory", err, device.ErrAddress)
+		_, err = c.space.WrapMemory(0, 100)
+		c.wantError("wrap address 0", err, device.ErrAddress)
+	}},
+	{"freed memory is no device memory", func(c *checker) {
+		m, err := c.space.Allocate(1 << 20)
+		c.must(err)
+		c.must(m.Free())
+		_, err = c.space.WrapMemory(m.Ptr(), 1<<20)
+		c.wantError("wrap memory", err, device.ErrAddress)
+	}},
+	{"wrapped memory is left alone", func(c *checker) {
+		s, p := c.stream(), c.memory(1000)
+		w, err := c.space.WrapMemory(p, 1000)
+		c.must(err)
+		if w.Ptr() != p || w.Size() != 1000 {
+			c.failf("wrapped %d bytes at %#x, want 1000 at %#x", w.Size(), uintptr(w.Ptr()), uintptr(p))
+		}
+		want := patterned(1000, 1)
+		c.must(s.CopyToDevice(w.Ptr(), want))
+		c.must(s.Synchronize())
+		c.must(w.Free())
+		got := make([]byte, 1000)
+		c.must(s.CopyToHost(got, p))
+		c.must(s.Synchronize())
+		c.wantBytes("memory after the wrapper's Free", got, want)
+		c.wantError("second free", w.Free(), device.ErrClosed)
+	}},
+	{"sizes that make no sense are refused", func(c *checker) {
+		for _, n := range []int64{0, -1, math.MinInt64} {
+			_, err := c.space.Allocate(n)
+			c.wantError("allocate", err, device.ErrInvalid)
+			_, err = c.space.AllocateHost(n)
+			c.wantError("allocate host", err, device.ErrInvalid)
+			_, err = c.space.WrapMemory(c.memory(8), n)
+			c.wantError("wrap", err, device.ErrInvalid)
+		}
+		_, err := c.space.RegisterHost(nil)
+		c.wantError("register nothing", err, device.ErrInvalid)
+	}},
+	{"too large an allocation fails and nothing else does", func(c *checker) {
+		m, err := c.space.MemoryInfo()
+		c.must(err)
+		_, err = c.space.Allocate(m.Total + 1)
+		c.wantError("allocate more than there is", err, device.ErrOutOfMemory)
+		_, err = c.space.Allocate(math.MaxInt64)
+		c.wantError("allocate the largest size", err, device.ErrOutOfMemory)
+		c.roundTrip(c.stream(), 1000)
+	}},
+	{"memory can't be freed twice", func(c *checker) {
+		m, err := c.space.Allocate(8)
+		c.must(err)
+		c.must(m.Free())
+		c.wantError("device memory", m.Free(), device.ErrClosed)
+		h, err := c.space.AllocateHost(8)
+		c.must(err)
+		c.must(h.Free())
+		c.wantError("host memory", h.Free(), device.ErrClosed)
+	}},
+	{"pinned host memory has its size and is aligned", func(c *checker) {
+		for _, n := range []int{1, 100, 5000} {
+			b := c.pinned(n, 0)
+			if len(b) != n || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
+				c.failf("%d bytes at %p, want %d", len(b), &b[0], n)
+			}
+		}
+	}},
+	{"registered host memory keeps its bytes", func(c *checker) {
+		s, p := c.stream(), c.memory(10000)
+		mine := patterned(10000, 1)
+		r, err := c.space.RegisterHost(mine)
+		c.must(err)
+		if b := r.Bytes(); len(b) != len(mine) || &b[0] != &mine[0] {
+			c.failf("registered memory is %d bytes at %p, want %d at %p", len(b), &b[0], len(mine), &mine[0])
+		}
+		_, err = c.space.RegisterHost(mine[100:200])
+		c.wantError("second registration", err, device.ErrInvalid)
+		c.must(s.CopyToDevice(p, mine))
+		c.must(s.Synchronize())
+		clear(mine)
+		c.must(s.CopyToHost(mine, p))
+		c.must(s.Synchronize())
+		c.must(r.Free())
+		c.wantBytes("registered memory", mine, patterned(10000, 1))
+		c.wantError("second free", r.Free(), device.ErrClosed)
+		again, err := c.space.RegisterHost(mine)
+		c.must(err)
+		c.must(again.Free())
+	}},
+}
+
+// roundTrip copies to the device and back.
+func (c *checker) roundTrip(s device.Stream, bytes int) {
+	p, up, down := c.memory(int64(bytes)), c.pinned(bytes, 1), c.pinned(bytes, 2)
+	c.must(s.CopyToDevice(p, up))
+	c.must(s.CopyToHost(down, p))
+	c.must(s.Synchronize())
+	c.wantBytes("round trip", down, up)
+}

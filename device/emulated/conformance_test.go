@@ -1,0 +1,125 @@
+package emulated_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/device"
+	"github.com/fieldstone-io/fieldstone/device/devicetest"
+	"github.com/fieldstone-io/fieldstone/device/emulated"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if err := emulated.RegisterModule("box", map[string]emulated.KernelFunc{
+		"pack3d":   func(l *emulated.Launch) error { return copyBox(l, false) },
+		"unpack3d": func(l *emulated.Launch) error { return copyBox(l, true) },
+		"fill": func(l *emulated.Launch) error {
+			p, n, v := l.Ptr(), l.Int32(), l.Float64()
+			s, err := emulated.Slice[float64](l, p, int64(n))
+			for i := range s {
+				s[i] = v
+			}
+			return err
+		},
+		"panics": func(*emulated.Launch) error { panic("kernel out of its depth") },
+	}); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// copyBox is pack3d, or unpack3d.
+func copyBox(l *emulated.Launch, unpack bool) error {
+	out, in := l.Ptr(), l.Ptr()
+	var v [8]int64
+	for i := range v {
+		v[i] = l.Int64()
+	}
+	ox, oy, oz, nx, ny, nz, sy, sz := v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+	n := nx * ny * nz
+	box, packed := in, out
+	if unpack {
+		box, packed = out, in
+	}
+	a, err := emulated.Slice[float64](l, box, (oz+nz-1)*sz+(oy+ny-1)*sy+ox+nx)
+	if err != nil {
+		return err
+	}
+	b, err := emulated.Slice[float64](l, packed, n)
+	if err != nil {
+		return err
+	}
+	for t := range min(n, int64(l.Threads())) {
+		x, y, z := t%nx, t/nx%ny, t/(nx*ny)
+		at := ox + x + (oy+y)*sy + (oz+z)*sz
+		if unpack {
+			a[at] = b[t]
+		} else {
+			b[t] = a[at]
+		}
+	}
+	return nil
+}
+
+var modes = []emulated.Mode{emulated.Lazy, emulated.Eager, emulated.Delayed}
+
+func config(mode emulated.Mode) devicetest.Config {
+	return devicetest.Config{
+		Open: func() (device.Space, error) {
+			return emulated.New(emulated.Schedule(mode), emulated.Seed(1), emulated.Capacity(64<<20))
+		},
+		Image: emulated.Image("box"),
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) { devicetest.Run(t, config(mode)) })
+	}
+}
+
+// On a lazy device, each planted bug is noticed by the check of what it breaks,
+// every time.
+func TestSuiteNoticesPlantedBugs(t *testing.T) {
+	noticedBy := map[devicetest.Bug]string{
+		devicetest.StreamSynchronizeReturnsAtOnce: "stream synchronize waits for the stream",
+		devicetest.SpaceSynchronizeReturnsAtOnce:  "space synchronize waits for every stream",
+		devicetest.EventSynchronizeReturnsAtOnce:  "event synchronize waits for what was recorded",
+		devicetest.WaitDoesNothing:                "an event orders two streams",
+		devicetest.RecordDoesNothing:              "an event orders two streams that the space waits for",
+		devicetest.StreamQueryIsAlwaysTrue:        "a stream's query tells the truth",
+		devicetest.EventQueryIsAlwaysTrue:         "an event's query tells the truth",
+		devicetest.CopyToHostLosesTheLastByte:     "linear copies move every byte",
+		devicetest.CopyToDeviceGoesAstray:         "linear copies move every byte",
+		devicetest.FillIsOneTooLong:               "linear copies move nothing else",
+		devicetest.BoxIgnoresPitch:                "box copies move the box and nothing else",
+		devicetest.BoxLosesASlice:                 "box copies move the box and nothing else",
+		devicetest.LaunchDoesNothing:              "kernels run by name with packed arguments",
+		devicetest.FreeTwiceIsFine:                "memory can't be freed twice",
+		devicetest.HostAddressIsFine:              "host addresses are no device memory",
+		devicetest.ErrorsArePlain:                 "sizes that make no sense are refused",
+	}
+	for _, bug := range devicetest.Bugs() {
+		t.Run(string(bug), func(t *testing.T) {
+			bad := config(emulated.Lazy)
+			open := bad.Open
+			bad.Open = func() (device.Space, error) {
+				s, err := open()
+				if err != nil {
+					return nil, err
+				}
+				return devicetest.Plant(s, bug), nil
+			}
+			i := slices.IndexFunc(devicetest.Checks(), func(c devicetest.Check) bool { return c.Name == noticedBy[bug] })
+			if i < 0 {
+				t.Fatalf("there is no check %q", noticedBy[bug])
+			}
+			for range 20 {
+				if devicetest.Checks()[i].Run(bad) == nil {
+					t.Fatalf("%q doesn't notice", noticedBy[bug])
+				}
+			}
+		})
+	}
+}
