@@ -28,7 +28,7 @@ func (b *Bundle) Stats(ctx context.Context, id string) (Stats, error) {
 		return Stats{}, err
 	}
 	a := newAccumulator()
-	err = b.stream(ctx, f, path, b.fieldBytes(), make([]byte, readBuffer), func(piece []byte) {
+	err = b.stream(ctx, f, path, b.fieldBytes(), b.buffer(), func(piece []byte) {
 		for i := 0; i < len(piece); i += 8 {
 			a.add(math.Float64frombits(binary.LittleEndian.Uint64(piece[i:])))
 		}

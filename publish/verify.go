@@ -39,7 +39,7 @@ func (b *Bundle) Verify(ctx context.Context, progress func(file string, done, to
 		}
 		total += size
 	}
-	buffer := make([]byte, readBuffer)
+	buffer := b.buffer()
 	for _, file := range files {
 		err := b.verifyFile(ctx, file, sizes[file], buffer, func(n int64) {
 			done += n
@@ -78,6 +78,9 @@ func (b *Bundle) verifyContent(ctx context.Context, f vfs.File, file string, siz
 	}
 	return checkSum(b.dir, file, crc, b.sums[file])
 }
+
+// buffer is for stream, and not larger than the files call for.
+func (b *Bundle) buffer() []byte { return make([]byte, min(readBuffer, max(b.fieldBytes(), 4<<10))) }
 
 // stream reads size bytes of a file in pieces.
 func (b *Bundle) stream(ctx context.Context, f io.ReaderAt, file string, size int64, buffer []byte, use func(piece []byte)) error {
