@@ -5,6 +5,7 @@ package mpi
 /*
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Ownership. A file call blocks until it has ended, so it may use the Go memory
 // it is given; nothing of MPI holds on to it after the return. Hints and views
@@ -50,8 +51,13 @@ static int fs_set_view(MPI_File f, MPI_Offset disp, MPI_Datatype element, int em
 static int fs_move(MPI_File f, MPI_Offset at, void *buf, int n, MPI_Datatype element, int writing, long long *moved) {
 	MPI_Status status;
 	MPI_Count bytes;
-	int ec = writing ? MPI_File_write_at_all(f, at, buf, n, element, &status)
-	                 : MPI_File_read_at_all(f, at, buf, n, element, &status);
+	int ec;
+	// ROMIO leaves the status of an empty contribution as it was.
+	memset(&status, 0, sizeof status);
+	ec = MPI_Status_set_elements(&status, MPI_BYTE, 0);
+	if (ec != MPI_SUCCESS) return ec;
+	ec = writing ? MPI_File_write_at_all(f, at, buf, n, element, &status)
+	             : MPI_File_read_at_all(f, at, buf, n, element, &status);
 	*moved = -1;
 	if (ec == MPI_SUCCESS && MPI_Get_elements_x(&status, MPI_BYTE, &bytes) == MPI_SUCCESS && bytes != MPI_UNDEFINED)
 		*moved = (long long)bytes;
