@@ -1,0 +1,203 @@
+package xdmf
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Series is what one .xmf file describes: a field or several at one or more
+// times.
+type Series struct {
+	Name  string
+	Steps []Step
+}
+
+// A Step is the state at one time. All its arrays lie on the same grid.
+type Step struct {
+	Name    string
+	Time    float64
+	Size    [3]int     // cells along x, y and z
+	Origin  [3]float64 // position of the first cell's point
+	Spacing [3]float64
+	Arrays  []Array
+}
+
+// An Array is a field in a file of little-endian float64, x fastest, without
+// padding.
+type Array struct {
+	Name string
+
+	// Path is the file's, relative to the directory of the .xmf file and with
+	// forward slashes; see [Relative].
+	Path string
+
+	// Offset is where the first cell starts, in bytes.
+	Offset int64
+
+	// Complex tells that each cell is two numbers, the real and the imaginary
+	// part.
+	Complex bool
+}
+
+// Relative returns the path of file as an .xmf file at the path xmf has to
+// name it.
+func Relative(xmf, file string) (string, error) {
+	p, err := filepath.Rel(filepath.Dir(xmf), file)
+	if err != nil {
+		return "", fmt.Errorf("xdmf: %w", err)
+	}
+	return filepath.ToSlash(p), nil
+}
+
+// Write writes s as an XDMF file. The same series gives the same bytes. They
+// go to w in a single call, and only once the series has been found valid.
+func Write(w io.Writer, s Series) error {
+	var b bytes.Buffer
+	if err := s.encode(&b); err != nil {
+		return fmt.Errorf("xdmf: series %q: %w", s.Name, err)
+	}
+	n, err := w.Write(b.Bytes())
+	if err == nil && n < b.Len() {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return fmt.Errorf("xdmf: series %q: write: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s Series) encode(b *bytes.Buffer) error {
+	if err := checkText(s.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if len(s.Steps) == 0 {
+		return errors.New("no steps")
+	}
+	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Xdmf Version=\"3.0\">\n  <Domain>\n")
+	fmt.Fprintf(b, "    <Grid Name=\"%s\" GridType=\"Collection\" CollectionType=\"Temporal\">\n", escaped(s.Name))
+	for _, step := range s.Steps {
+		if err := step.encode(b); err != nil {
+			return fmt.Errorf("step %q: %w", step.Name, err)
+		}
+	}
+	b.WriteString("    </Grid>\n  </Domain>\n</Xdmf>\n")
+	return nil
+}
+
+func (s Step) encode(b *bytes.Buffer) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	dimensions := fmt.Sprintf("%d %d %d", s.Size[2], s.Size[1], s.Size[0])
+	fmt.Fprintf(b, "      <Grid Name=\"%s\" GridType=\"Uniform\">\n", escaped(s.Name))
+	fmt.Fprintf(b, "        <Time Value=\"%s\"/>\n", number(s.Time))
+	fmt.Fprintf(b, "        <Topology TopologyType=\"3DCoRectMesh\" Dimensions=\"%s\"/>\n", dimensions)
+	b.WriteString("        <Geometry GeometryType=\"ORIGIN_DXDYDZ\">\n")
+	for _, v := range [][3]float64{s.Origin, s.Spacing} {
+		fmt.Fprintf(b, "          <DataItem Dimensions=\"3\" NumberType=\"Float\" Precision=\"8\" Format=\"XML\">%s %s %s</DataItem>\n",
+			number(v[2]), number(v[1]), number(v[0]))
+	}
+	b.WriteString("        </Geometry>\n")
+	for _, a := range s.Arrays {
+		kind, shape := "Scalar", dimensions
+		if a.Complex {
+			kind, shape = "Vector", dimensions+" 2"
+		}
+		fmt.Fprintf(b, "        <Attribute Name=\"%s\" AttributeType=\"%s\" Center=\"Node\">\n", escaped(a.Name), kind)
+		fmt.Fprintf(b, "          <DataItem Dimensions=\"%s\" NumberType=\"Float\" Precision=\"8\" Format=\"Binary\" Endian=\"Little\" Seek=\"%d\">%s</DataItem>\n",
+			shape, a.Offset, escaped(a.Path))
+		b.WriteString("        </Attribute>\n")
+	}
+	b.WriteString("      </Grid>\n")
+	return nil
+}
+
+func (s Step) check() error {
+	if err := checkText(s.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if !finite(s.Time) {
+		return fmt.Errorf("time is %v", s.Time)
+	}
+	for a := range 3 {
+		if s.Size[a] <= 0 {
+			return fmt.Errorf("size along %c is %d, want 1 or more", "xyz"[a], s.Size[a])
+		}
+		if !finite(s.Origin[a]) {
+			return fmt.Errorf("origin along %c is %v", "xyz"[a], s.Origin[a])
+		}
+		if !finite(s.Spacing[a]) || s.Spacing[a] <= 0 {
+			return fmt.Errorf("spacing along %c is %v, want a finite number above 0", "xyz"[a], s.Spacing[a])
+		}
+	}
+	seen := make(map[string]bool, len(s.Arrays))
+	for _, a := range s.Arrays {
+		if err := a.check(); err != nil {
+			return fmt.Errorf("array %q: %w", a.Name, err)
+		}
+		if seen[a.Name] {
+			return fmt.Errorf("array %q: listed twice", a.Name)
+		}
+		seen[a.Name] = true
+	}
+	return nil
+}
+
+func (a Array) check() error {
+	if a.Name == "" {
+		return errors.New("no name")
+	}
+	if err := checkText(a.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if err := checkText(a.Path); err != nil {
+		return fmt.Errorf("path %q: %w", a.Path, err)
+	}
+	switch {
+	case a.Path == "":
+		return errors.New("no path")
+	case path.IsAbs(a.Path):
+		return fmt.Errorf("path %q is not relative", a.Path)
+	case strings.TrimSpace(a.Path) != a.Path:
+		// Readers strip it, and then look for another file.
+		return fmt.Errorf("path %q begins or ends with white space", a.Path)
+	case a.Offset < 0:
+		return fmt.Errorf("offset is %d", a.Offset)
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// number is the shortest text that reads back as v.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// checkText refuses what XML 1.0 has no way to write. Line breaks and tabs
+// could be written, but not every reader keeps them.
+func checkText(s string) error {
+	if !utf8.ValidString(s) {
+		return errors.New("not valid UTF-8")
+	}
+	for _, r := range s {
+		if r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff {
+			return fmt.Errorf("contains the character %U", r)
+		}
+	}
+	return nil
+}
+
+func escaped(s string) string {
+	var b strings.Builder
+	// A strings.Builder takes every write.
+	_ = xml.EscapeText(&b, []byte(s))
+	return b.String()
+}
