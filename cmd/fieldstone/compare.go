@@ -39,60 +39,60 @@ func ordinal(v float64) int64 {
 
 // distance measures how far the cells of two fields are apart.
 type distance struct {
-	maxAbs  float64
-	maxULP  uint64
-	squares sumOfSquares
+	maxAbs, rms float64
+	maxULP      uint64
 }
 
-func (d *distance) add(abs float64, ulp uint64) {
-	d.maxAbs = max(d.maxAbs, abs)
-	d.maxULP = max(d.maxULP, ulp)
-	d.squares.add(abs)
-}
+// sumOfSquares is a sum in three parts, by the magnitude of the values, so that
+// the square of neither a large nor a small one leaves the range of float64.
+type sumOfSquares struct{ small, middle, large kahan }
 
-// rms is the root of the mean square over a number of cells.
-func (d *distance) rms(cells int64) float64 {
-	if cells == 0 {
-		return 0
-	}
-	return d.squares.root(cells)
-}
-
-// sumOfSquares is scale² · sum, so that the square of neither a large nor a
-// small value leaves the range of float64.
-type sumOfSquares struct {
-	scale, sum float64
-	lost       float64 // what rounding took from sum
-}
+const (
+	smallest = 0x1p-500
+	largest  = 0x1p500
+	// rescale brings what isn't in between there.
+	rescale = 0x1p600
+)
 
 func (s *sumOfSquares) add(v float64) {
-	switch {
-	case v == 0:
-	case math.IsInf(v, 0) || math.IsInf(s.scale, 0):
-		s.scale = math.Inf(1)
-	case v > s.scale:
-		r := s.scale / v
-		s.scale, s.sum, s.lost = v, s.sum*r*r, s.lost*r*r
-		s.accumulate(1)
+	switch v = math.Abs(v); {
+	case v >= smallest && v <= largest:
+		s.middle.add(v * v)
+	case v > largest:
+		v /= rescale
+		s.large.add(v * v)
 	default:
-		r := v / s.scale
-		s.accumulate(r * r)
+		v *= rescale
+		s.small.add(v * v)
 	}
 }
 
-// accumulate is Kahan's summation: a field has billions of cells.
-func (s *sumOfSquares) accumulate(v float64) {
-	v -= s.lost
-	t := s.sum + v
-	s.lost = (t - s.sum) - v
-	s.sum = t
+// rms is the root of the mean of n squares.
+func (s *sumOfSquares) rms(n int64) float64 {
+	count := float64(n)
+	switch {
+	case n == 0:
+		return 0
+	case s.large.sum > 0:
+		return math.Sqrt((s.large.sum+s.middle.sum/rescale/rescale)/count) * rescale
+	case s.middle.sum > 0:
+		return math.Sqrt((s.middle.sum + s.small.sum/rescale/rescale) / count)
+	}
+	return math.Sqrt(s.small.sum/count) / rescale
 }
 
-func (s *sumOfSquares) root(n int64) float64 {
-	if s.scale == 0 || math.IsInf(s.scale, 0) {
-		return s.scale
+// kahan is a sum that doesn't lose the low bits of its terms: a field has
+// billions of cells.
+type kahan struct{ sum, lost float64 }
+
+func (k *kahan) add(v float64) {
+	v -= k.lost
+	t := k.sum + v
+	k.lost = (t - k.sum) - v
+	if math.IsNaN(k.lost) {
+		k.lost = 0 // the sum is infinite, and stays so
 	}
-	return s.scale * math.Sqrt(s.sum/float64(n))
+	k.sum = t
 }
 
 // comparison is what two fields of the same cells differ in.
@@ -104,10 +104,12 @@ type comparison struct {
 	// of both sides; -1 if there is none.
 	first      int64
 	valA, valB float64
-	// all is the distance over all cells. A NaN is infinitely far from all values
-	// of other bits, so that a difference that involves one is never within a
-	// tolerance. finite leaves out the cells that nonFinite counts.
-	all, finite distance
+
+	maxAbs  float64 // of the differing cells with two finite values
+	maxULP  uint64  // likewise
+	squares sumOfSquares
+
+	farULP uint64 // largest distance of the cells that nonFinite counts
 }
 
 func newComparison() *comparison { return &comparison{first: -1} }
@@ -134,17 +136,32 @@ func (c *comparison) add(a, b []byte) {
 			c.first, c.valA, c.valB = start+int64(i/size), x, y
 		}
 		c.differing++
-		abs, ulp := math.Abs(x-y), ulpDistance(x, y)
-		if math.IsNaN(abs) {
-			abs = math.Inf(1)
-		}
-		c.all.add(abs, ulp)
-		if finite(x) && finite(y) {
-			c.finite.add(abs, ulp)
-		} else {
+		ulp := ulpDistance(x, y)
+		if !finite(x) || !finite(y) {
 			c.nonFinite++
+			c.farULP = max(c.farULP, ulp)
+			continue
 		}
+		abs := math.Abs(x - y)
+		c.maxAbs = max(c.maxAbs, abs)
+		c.maxULP = max(c.maxULP, ulp)
+		c.squares.add(abs)
 	}
+}
+
+// finiteDistance leaves out the cells that nonFinite counts.
+func (c *comparison) finiteDistance() distance {
+	return distance{maxAbs: c.maxAbs, rms: c.squares.rms(c.cells - c.nonFinite), maxULP: c.maxULP}
+}
+
+// distance is that over all cells. A NaN or an infinity is infinitely far from
+// all values of other bits, so that a difference that involves one is never
+// within a tolerance; in ULPs only a NaN is.
+func (c *comparison) distance() distance {
+	if c.nonFinite == 0 {
+		return c.finiteDistance()
+	}
+	return distance{maxAbs: math.Inf(1), rms: math.Inf(1), maxULP: max(c.maxULP, c.farULP)}
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -292,7 +292,7 @@ func readAt(r io.ReaderAt, p []byte, offset int64) error {
 
 func (f *fieldDiff) set(c *comparison, size [3]int) {
 	f.State, f.Cells, f.Differing, f.NonFinite = sideEqual, c.cells, c.differing, c.nonFinite
-	f.All, f.Finite = c.all.json(c.cells), c.finite.json(c.cells-c.nonFinite)
+	f.All, f.Finite = c.distance().json(), c.finiteDistance().json()
 	if c.equal() {
 		return
 	}
@@ -307,8 +307,8 @@ func (f *fieldDiff) set(c *comparison, size [3]int) {
 
 func bits(v float64) string { return fmt.Sprintf("%016x", math.Float64bits(v)) }
 
-func (d *distance) json(cells int64) *distanceJSON {
-	return &distanceJSON{MaxAbs: number(d.maxAbs), RMS: number(d.rms(cells)), MaxULP: ulpJSON(d.maxULP)}
+func (d distance) json() *distanceJSON {
+	return &distanceJSON{MaxAbs: number(d.maxAbs), RMS: number(d.rms), MaxULP: ulpJSON(d.maxULP)}
 }
 
 // compareMetadata lists the keys that differ, but for those that tell of the

@@ -41,25 +41,31 @@ tell, or 2 for wrong usage or when something can't be read.`,
 	return c
 }
 
-// shown is a bundle as JSON. The keys of metadata.json keep their names.
+// shown is a bundle as JSON.
 type shown struct {
-	Path          string          `json:"path"`
-	State         state           `json:"state"`
-	Error         string          `json:"error,omitempty"`
+	Path           string  `json:"path"`
+	State          state   `json:"state"`
+	Error          *string `json:"error"`
+	*shownMetadata         // nil, and no keys, where the metadata can't be read
+	Checksums      bool    `json:"checksums"`
+	Sidecar        bool    `json:"sidecar"`
+	Bytes          int64   `json:"bytes"`
+
+	metadata publish.Metadata
+}
+
+// shownMetadata has the keys of metadata.json under their names, but for fields.
+type shownMetadata struct {
 	FormatVersion int             `json:"format_version"`
-	Time          number          `json:"accepted_time"`
+	Time          float64         `json:"accepted_time"`
 	Increment     int64           `json:"accepted_increment"`
 	ResultCounter int64           `json:"result_counter"`
-	Method        string          `json:"method_identity"`
 	Domain        shownDomain     `json:"domain"`
 	Decomposition *shownDecomp    `json:"decomposition"`
-	Writer        *shownWriter    `json:"fieldstone"`
-	Boundaries    []shownBoundary `json:"boundary_conditions"`
-	Checksums     bool            `json:"checksums"`
-	Sidecar       bool            `json:"sidecar"`
-	Bytes         int64           `json:"bytes"`
+	Method        string          `json:"method_identity"`
 	Fields        []shownField    `json:"fields"`
-	metadata      publish.Metadata
+	Boundaries    []shownBoundary `json:"boundary_conditions"`
+	Writer        *shownWriter    `json:"fieldstone"`
 }
 
 type shownDomain struct {
@@ -119,7 +125,7 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 			}
 			if err != nil {
 				e.judge(err)
-				s.State, s.Error = e.state, reason(e.path, err)
+				s.State, s.Error = e.state, pointer(reason(e.path, err))
 			}
 		}
 		switch s.State {
@@ -128,8 +134,8 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 		case stateUnreadable:
 			status = statusFailed
 		}
-		if s.Error != "" {
-			a.complain("show %s: %s", s.Path, s.Error)
+		if s.Error != nil {
+			a.complain("show %s: %s", s.Path, *s.Error)
 		}
 		bundles = append(bundles, s)
 	}
@@ -150,39 +156,48 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 }
 
 func newShown(e *entry) shown {
-	m := e.info.Metadata
 	s := shown{
-		Path:          e.path,
-		State:         e.state,
-		FormatVersion: m.FormatVersion,
-		Time:          number(m.AcceptedTime),
-		Increment:     m.AcceptedIncrement,
-		ResultCounter: m.ResultCounter,
-		Method:        m.MethodIdentity,
-		Domain:        shownDomain(m.Domain),
-		Checksums:     e.info.Checksums,
-		Sidecar:       e.info.Sidecar,
-		Bytes:         e.info.Bytes,
-		Fields:        []shownField{},
-		metadata:      m,
+		Path:      e.path,
+		State:     e.state,
+		Checksums: e.info.Checksums,
+		Sidecar:   e.info.Sidecar,
+		Bytes:     e.info.Bytes,
+		metadata:  e.info.Metadata,
 	}
 	if e.cause != nil {
-		s.Error = reason(e.path, e.cause)
+		s.Error = pointer(reason(e.path, e.cause))
 	}
-	if d := m.Decomposition; d != nil {
-		s.Decomposition = (*shownDecomp)(d)
+	if e.known() {
+		s.shownMetadata = newShownMetadata(e.info.Metadata)
+	}
+	return s
+}
+
+func newShownMetadata(m publish.Metadata) *shownMetadata {
+	s := &shownMetadata{
+		FormatVersion: m.FormatVersion,
+		Time:          m.AcceptedTime,
+		Increment:     m.AcceptedIncrement,
+		ResultCounter: m.ResultCounter,
+		Domain:        shownDomain(m.Domain),
+		Decomposition: (*shownDecomp)(m.Decomposition),
+		Method:        m.MethodIdentity,
+		Fields:        []shownField{},
+	}
+	for _, id := range m.Fields {
+		s.Fields = append(s.Fields, shownField{ID: id, Cells: m.Domain.Cells(), Bytes: 8 * m.Domain.Cells()})
+	}
+	if m.BoundaryConditions != nil {
+		s.Boundaries = []shownBoundary{}
+	}
+	for _, b := range m.BoundaryConditions {
+		s.Boundaries = append(s.Boundaries, shownBoundary(b))
 	}
 	if w := m.Writer; w != nil {
 		s.Writer = &shownWriter{Version: w.Version}
 		if !w.Created.IsZero() {
 			s.Writer.Created = &w.Created
 		}
-	}
-	for _, b := range m.BoundaryConditions {
-		s.Boundaries = append(s.Boundaries, shownBoundary(b))
-	}
-	for _, id := range m.Fields {
-		s.Fields = append(s.Fields, shownField{ID: id, Cells: m.Domain.Cells(), Bytes: 8 * m.Domain.Cells()})
 	}
 	return s
 }
@@ -208,11 +223,8 @@ func (a *app) addStats(ctx context.Context, s *shown) error {
 	return nil
 }
 
-// known reports whether the metadata could be read.
-func (s *shown) known() bool { return s.FormatVersion != 0 }
-
 func (s *shown) write(a *app) {
-	if !s.known() {
+	if s.shownMetadata == nil {
 		return
 	}
 	fmt.Fprintln(a.out, oneLine(s.Path))
@@ -279,7 +291,7 @@ func writeShort(a *app, bundles []shown, withStats bool) {
 	}
 	for _, s := range bundles {
 		name := filepath.Base(s.Path)
-		if !s.known() {
+		if s.shownMetadata == nil {
 			continue
 		}
 		m := s.metadata

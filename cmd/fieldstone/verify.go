@@ -45,7 +45,7 @@ type verdict struct {
 	Files   int     `json:"files"`
 	Bytes   int64   `json:"bytes"`
 	Faults  []fault `json:"faults"`
-	Error   string  `json:"error,omitempty"`
+	Error   *string `json:"error"` // why it can't be judged
 }
 
 // fault is a damaged file. A fault of the bundle as a whole has no file.
@@ -88,8 +88,8 @@ func (a *app) verify(ctx context.Context, paths []string, quiet, asJSON bool) er
 					a.complain("verify %s: %s: %s", v.Path, f.File, f.Reason)
 				}
 			}
-			if v.Error != "" {
-				a.complain("verify %s: %s", v.Path, v.Error)
+			if v.Error != nil {
+				a.complain("verify %s: %s", v.Path, *v.Error)
 			}
 			if !quiet && !asJSON {
 				fmt.Fprintln(a.out, harmless(v.String()))
@@ -149,7 +149,7 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		v.Faults = append(v.Faults, fault{Reason: reason(e.path, err)})
 	default:
 		v.State = stateUnreadable
-		v.Error = reason(e.path, err)
+		v.Error = pointer(reason(e.path, err))
 	}
 	return v, nil
 }
