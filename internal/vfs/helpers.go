@@ -32,7 +32,8 @@ func RemoveAll(fsys FS, name string) error {
 			first = err
 		}
 		for _, e := range entries {
-			if err := RemoveAll(fsys, filepath.Join(name, e.Name())); err != nil && first == nil {
+			// Not filepath.Join: it would resolve ".." without the links.
+			if err := RemoveAll(fsys, name+string(filepath.Separator)+e.Name()); err != nil && first == nil {
 				first = err
 			}
 		}

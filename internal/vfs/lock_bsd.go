@@ -2,23 +2,12 @@
 
 package vfs
 
-import (
-	"errors"
-	"fmt"
-	"syscall"
-)
+import "syscall"
 
 const openNoFollow = syscall.O_NOFOLLOW
 
 func (f lockFile) tryLock() error {
-	err := f.flock(syscall.LOCK_EX | syscall.LOCK_NB)
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return fmt.Errorf("%w: %w", ErrLocked, err)
-	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.EINVAL), errors.Is(err, ErrUnsupported):
-		return fmt.Errorf("%w: %w", ErrNoLocks, err)
-	}
-	return err
+	return lockError(f.flock(syscall.LOCK_EX | syscall.LOCK_NB))
 }
 
 func (f lockFile) unlock() error { return f.flock(syscall.LOCK_UN) }

@@ -228,9 +228,21 @@ type place struct {
 
 func (p place) dir() *inode { return p.chain[len(p.chain)-1] }
 
-// walk follows a path. The last component need not exist, and is followed as a
-// link if follow is set or a slash comes after it.
-func (m *Mem) walk(name string, follow bool) (place, error) {
+// ending says what walk does with the last component of a path.
+type ending int
+
+const (
+	followLink  ending = 1 << iota // where it is a link
+	followSlash                    // where it is a link with a slash after it
+	refuseSlash                    // as creat(2) does
+
+	entry    ending = 0 // the call is about the entry itself
+	noFollow        = followSlash
+	follow          = followLink | followSlash
+)
+
+// walk follows a path. The last component need not exist.
+func (m *Mem) walk(name string, end ending) (place, error) {
 	switch {
 	case name == "":
 		return place{}, syscall.ENOENT
@@ -243,7 +255,7 @@ func (m *Mem) walk(name string, follow bool) (place, error) {
 	for links := 0; len(todo) > 0; {
 		part := todo[0]
 		todo = todo[1:]
-		last := !slices.ContainsFunc(todo, func(s string) bool { return s != "" })
+		isLast := !slices.ContainsFunc(todo, func(s string) bool { return s != "" })
 		if part == "" {
 			continue
 		}
@@ -261,9 +273,12 @@ func (m *Mem) walk(name string, follow bool) (place, error) {
 		case len(part) > maxName:
 			return place{}, syscall.ENAMETOOLONG
 		}
-		slash := last && len(todo) > 0
+		slash := isLast && len(todo) > 0
+		if slash && end&refuseSlash != 0 {
+			return place{}, syscall.EISDIR
+		}
 		node := top.entries[part]
-		if node != nil && node.mode&fs.ModeSymlink != 0 && (!last || follow || slash) {
+		if node != nil && node.mode&fs.ModeSymlink != 0 && (!isLast || end&followLink != 0 || end&followSlash != 0 && slash) {
 			if links++; links > maxLinks {
 				return place{}, syscall.ELOOP
 			}
@@ -273,8 +288,8 @@ func (m *Mem) walk(name string, follow bool) (place, error) {
 			todo = append(strings.Split(node.target, "/"), todo...)
 			continue
 		}
-		if last {
-			if slash && node != nil && !node.mode.IsDir() {
+		if isLast {
+			if slash && end&followSlash != 0 && node != nil && !node.mode.IsDir() {
 				return place{}, syscall.ENOTDIR
 			}
 			at = place{chain: chain, name: part, node: node, slash: slash}
@@ -296,8 +311,8 @@ func (m *Mem) walk(name string, follow bool) (place, error) {
 }
 
 // find is walk for something that must exist.
-func (m *Mem) find(name string, follow bool) (*inode, error) {
-	at, err := m.walk(name, follow)
+func (m *Mem) find(name string, end ending) (*inode, error) {
+	at, err := m.walk(name, end)
 	if err == nil && at.node == nil {
 		err = syscall.ENOENT
 	}
@@ -321,7 +336,14 @@ func (m *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 
 func (m *Mem) open(name string, flag int, perm fs.FileMode) (*memFile, error) {
 	create, exclusive := flag&os.O_CREATE != 0, flag&os.O_EXCL != 0
-	at, err := m.walk(name, flag&openNoFollow == 0 && !(create && exclusive))
+	end := follow
+	if flag&openNoFollow != 0 || create && exclusive {
+		end = noFollow
+	}
+	if create {
+		end |= refuseSlash
+	}
+	at, err := m.walk(name, end)
 	if err != nil {
 		return nil, err
 	}
@@ -330,8 +352,6 @@ func (m *Mem) open(name string, flag int, perm fs.FileMode) (*memFile, error) {
 	switch {
 	case node == nil && !create:
 		return nil, syscall.ENOENT
-	case node == nil && at.slash:
-		return nil, syscall.EISDIR
 	case node == nil:
 		node = m.create(at, perm.Perm())
 	case create && exclusive:
@@ -370,7 +390,7 @@ func (m *Mem) applyOp(n *inode, op fileOp) {
 func (m *Mem) Mkdir(name string, perm fs.FileMode) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, err := m.walk(name, false)
+	at, err := m.walk(name, entry)
 	if err == nil && at.node != nil {
 		err = syscall.EEXIST
 	}
@@ -385,7 +405,7 @@ func (m *Mem) Mkdir(name string, perm fs.FileMode) error {
 func (m *Mem) Symlink(target, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, err := m.walk(name, false)
+	at, err := m.walk(name, entry)
 	switch {
 	case err != nil:
 	case target == "", at.node == nil && at.slash:
@@ -401,15 +421,15 @@ func (m *Mem) Symlink(target, name string) error {
 }
 
 // Lstat implements FS.
-func (m *Mem) Lstat(name string) (fs.FileInfo, error) { return m.stat("lstat", name, false) }
+func (m *Mem) Lstat(name string) (fs.FileInfo, error) { return m.stat("lstat", name, noFollow) }
 
 // Stat implements FS.
-func (m *Mem) Stat(name string) (fs.FileInfo, error) { return m.stat("stat", name, true) }
+func (m *Mem) Stat(name string) (fs.FileInfo, error) { return m.stat("stat", name, follow) }
 
-func (m *Mem) stat(op, name string, follow bool) (fs.FileInfo, error) {
+func (m *Mem) stat(op, name string, end ending) (fs.FileInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	node, err := m.find(name, follow)
+	node, err := m.find(name, end)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
@@ -420,7 +440,7 @@ func (m *Mem) stat(op, name string, follow bool) (fs.FileInfo, error) {
 func (m *Mem) ReadDir(name string) ([]fs.DirEntry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	node, err := m.find(name, true)
+	node, err := m.find(name, follow)
 	if err == nil && !node.mode.IsDir() {
 		err = syscall.ENOTDIR
 	}
@@ -461,10 +481,10 @@ func (m *Mem) rename(oldname, newname string, replace bool) error {
 
 // checkRename makes the checks of rename(2) in the order of Linux.
 func (m *Mem) checkRename(oldname, newname string, replace bool) (from, to place, err error) {
-	if from, err = m.walk(oldname, false); err != nil {
+	if from, err = m.walk(oldname, entry); err != nil {
 		return from, to, err
 	}
-	if to, err = m.walk(newname, false); err != nil {
+	if to, err = m.walk(newname, entry); err != nil {
 		return from, to, err
 	}
 	switch {
@@ -478,7 +498,7 @@ func (m *Mem) checkRename(oldname, newname string, replace bool) (from, to place
 		err = syscall.ENOENT
 	case to.node != nil && !replace:
 		err = syscall.EEXIST
-	case !from.node.mode.IsDir() && to.slash:
+	case !from.node.mode.IsDir() && (from.slash || to.slash):
 		err = syscall.ENOTDIR
 	case slices.Contains(to.chain, from.node):
 		err = syscall.EINVAL
@@ -499,11 +519,13 @@ func (m *Mem) checkRename(oldname, newname string, replace bool) (from, to place
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, err := m.walk(name, false)
+	at, err := m.walk(name, entry)
 	switch {
 	case err != nil:
 	case at.node == nil:
 		err = syscall.ENOENT
+	case at.slash && !at.node.mode.IsDir():
+		err = syscall.ENOTDIR
 	case at.name == "" && at.node == m.root:
 		err = syscall.EBUSY
 	case at.name == "":
@@ -537,7 +559,7 @@ func (n *inode) failSyncDir() { n.lostOps = len(n.dirOps) }
 func (m *Mem) onDir(name string, do func(*inode)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	node, err := m.find(name, true)
+	node, err := m.find(name, follow)
 	if err == nil && !node.mode.IsDir() {
 		err = syscall.ENOTDIR
 	}
@@ -552,7 +574,7 @@ func (m *Mem) onDir(name string, do func(*inode)) error {
 func (m *Mem) Usage(name string) (Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.find(name, true); err != nil {
+	if _, err := m.find(name, follow); err != nil {
 		return Usage{}, pathError("statfs", name, err)
 	}
 	return Usage{
@@ -571,10 +593,10 @@ func (m *Mem) free() int64 { return max(0, m.capacity-m.used) }
 func (m *Mem) Lock(name string) (Lock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, err := m.walk(name, false)
+	at, err := m.walk(name, entry|refuseSlash)
 	switch {
 	case err != nil:
-	case at.node == nil && at.slash, at.node != nil && at.node.mode.IsDir():
+	case at.node != nil && at.node.mode.IsDir():
 		err = syscall.EISDIR
 	case at.node == nil:
 		at.node = m.create(at, 0o666)
@@ -608,7 +630,7 @@ func (l *memLock) release(remove bool) error {
 	var err error
 	if remove {
 		var at place
-		at, err = l.m.walk(l.name, false)
+		at, err = l.m.walk(l.name, entry)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = nil

@@ -375,14 +375,17 @@ func TestCrashFindsEachMissingSync(t *testing.T) {
 			return false, err
 		}
 		meta, err := vfs.ReadFile(fsys, "/final/meta", 100)
-		if err != nil || string(meta) != "meta" {
-			return true, fmt.Errorf("meta %q: %w", meta, err)
+		if err == nil && string(meta) != "meta" {
+			err = fmt.Errorf("meta is %q", meta)
+		}
+		if err != nil {
+			return true, err
 		}
 		psi, err := vfs.ReadFile(fsys, "/final/fields/psi", 1<<20)
-		if err != nil || !bytes.Equal(psi, content) {
-			return true, fmt.Errorf("psi differs: %w", err)
+		if err == nil && !bytes.Equal(psi, content) {
+			err = errors.New("psi differs")
 		}
-		return true, nil
+		return true, err
 	}
 	// run crashes after each operation in several ways.
 	run := func(t *testing.T, skip string) (found error) {

@@ -22,15 +22,16 @@ func rename(oldname, newname string) error {
 }
 
 func renameNoReplace(oldname, newname string) error {
-	err := retry(func() error {
+	return noReplaceError(oldname, newname, retry(func() error {
 		return unix.Renameat2(unix.AT_FDCWD, oldname, unix.AT_FDCWD, newname, unix.RENAME_NOREPLACE)
-	})
-	switch {
-	case err == unix.EINVAL && !intoItself(oldname, newname):
-		// The kernel knows the flag, the filesystem does not.
-		return fmt.Errorf("rename without replacing: %w: %w", ErrUnsupported, err)
-	case errors.Is(err, ErrUnsupported):
-		return fmt.Errorf("rename without replacing: %w", err)
+	}))
+}
+
+// noReplaceError tells "this filesystem does not know the flag" from the other
+// errors of renameat2.
+func noReplaceError(oldname, newname string, err error) error {
+	if errors.Is(err, ErrUnsupported) || err == unix.EINVAL && !intoItself(oldname, newname) {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	return err
 }
@@ -64,25 +65,29 @@ func intoItself(oldname, newname string) bool {
 // smallestPiece bounds the division of an interrupted allocation.
 const smallestPiece = 1 << 20
 
-// allocate reserves the first size bytes of f. Some filesystems undo the whole
-// call when any signal arrives, a profiler's included: each interruption halves
-// the piece, so that it ends all the same.
 func allocate(f *os.File, size int64) error {
 	return control(f, func(fd uintptr) error {
-		piece := size
-		for done := int64(0); done < size; {
-			n := min(piece, size-done)
-			switch err := unix.Fallocate(int(fd), 0, done, n); err {
-			case nil:
-				done += n
-			case unix.EINTR:
-				piece = max(n/2, min(smallestPiece, n))
-			default:
-				return err
-			}
-		}
-		return nil
+		return inPieces(size, func(off, n int64) error { return unix.Fallocate(int(fd), 0, off, n) })
 	})
+}
+
+// inPieces calls allocate until it has covered size bytes. Some filesystems undo
+// the whole call when any signal arrives, a profiler's included: each
+// interruption halves the piece, so that it ends all the same.
+func inPieces(size int64, allocate func(off, n int64) error) error {
+	piece := size
+	for done := int64(0); done < size; {
+		n := min(piece, size-done)
+		switch err := allocate(done, n); err {
+		case nil:
+			done += n
+		case unix.EINTR:
+			piece = max(n/2, min(smallestPiece, n))
+		default:
+			return err
+		}
+	}
+	return nil
 }
 
 // tryLock takes an open file description lock: it belongs to the handle, not to
@@ -96,13 +101,7 @@ func (f lockFile) tryLock() error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, ErrUnsupported) {
 		err = f.flock(unix.LOCK_EX | unix.LOCK_NB)
 	}
-	switch {
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: %w", ErrLocked, err)
-	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EINVAL), errors.Is(err, ErrUnsupported):
-		return fmt.Errorf("%w: %w", ErrNoLocks, err)
-	}
-	return err
+	return lockError(err)
 }
 
 func (f lockFile) unlock() error {

@@ -3,6 +3,8 @@
 package vfs
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -28,4 +30,15 @@ func control(f *os.File, call func(fd uintptr) error) error {
 		return fs.ErrClosed // the only reason there is
 	}
 	return callErr
+}
+
+// lockError says what the failure of a lock call means. EWOULDBLOCK is EAGAIN.
+func lockError(err error) error {
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.EINVAL), errors.Is(err, ErrUnsupported):
+		return fmt.Errorf("%w: %w", ErrNoLocks, err)
+	}
+	return err
 }
