@@ -37,10 +37,14 @@ func (s side) check(d *Device, what string, e device.Extent) error {
 	if span > int64(len(s.host)) {
 		return fmt.Errorf("%s: %w: host memory has %d bytes, the copy needs %d", what, device.ErrInvalid, len(s.host), span)
 	}
-	if span > 0 && !d.isPinned(s.host[:span]) {
-		d.transfers.Pageable++
-	}
 	return nil
+}
+
+// pageable reports whether the side is host memory that isn't pinned. The
+// device's lock is held, and check has found nothing wrong.
+func (s side) pageable(d *Device, e device.Extent) bool {
+	span, err := s.pitch.Span(e)
+	return err == nil && span > 0 && !s.onDev && !d.isPinned(s.host[:span])
 }
 
 // bytes returns the memory of the side when the copy runs.
@@ -62,6 +66,9 @@ func (s *stream) copy(c Call, op string, dst, src side, e device.Extent) error {
 		}
 		if err := src.check(s.d, "source", e); err != nil {
 			return err
+		}
+		if dst.pageable(s.d, e) || src.pageable(s.d, e) {
+			s.d.transfers.Pageable++
 		}
 		switch {
 		case !src.onDev:
