@@ -33,8 +33,8 @@ type settings struct {
 
 func defaults() settings {
 	set := settings{
-		Grid:     [2]int{400, 400},
-		Steps:    5000,
+		Grid:     [2]int{320, 320},
+		Steps:    4500,
 		Model:    kobayashi.Snowflake(),
 		halo:     kobayashi.Reach,
 		progress: progressAuto,

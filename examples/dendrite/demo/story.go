@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,14 @@ type part struct {
 }
 
 func (p part) String() string {
-	return fmt.Sprintf("%d ranks (%d x %d), halo %d", p.ranks, p.px, p.py, p.halo)
+	return fmt.Sprintf("%s (%d x %d), halo %d", ranks(p.ranks), p.px, p.py, p.halo)
+}
+
+func ranks(n int) string {
+	if n == 1 {
+		return "1 rank"
+	}
+	return fmt.Sprintf("%d ranks", n)
 }
 
 // demo tells the story. The error is the first thing that isn't as it must be.
@@ -96,8 +104,8 @@ func demo(ctx context.Context, o options, out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
 	row("grid", "%d x %d cells, 2 fields, %d steps, a checkpoint every %d", o.cells, o.cells, o.steps, o.every)
-	row("launched by", "%s", cmpOr(o.mpirun, "nobody: one rank, no MPI"))
-	row("killed", "%v: SIGKILL to all %d in publication %d (step %d), at %s; %.1f s", killed, kill.ranks, o.killAt, lost, kill.at, kill.took.Seconds())
+	row("launched by", "%s", cmp.Or(o.mpirun, "nothing: one rank, no MPI"))
+	row("killed", "%v: SIGKILL to %s in publication %d (step %d), at %s; %.1f s", killed, ranks(kill.ranks), o.killAt, lost, kill.at, kill.took.Seconds())
 	row("left behind", "step_%d.publishing, which is no bundle; newest good bundle step_%d", lost, good)
 	row("restarted", "%v: from step_%d, to the end; %.1f s", restarted, good, restart.Seconds())
 	row("undisturbed", "%v: from the beginning; %.1f s", undisturbed, run.Seconds())
@@ -105,13 +113,6 @@ func demo(ctx context.Context, o options, out io.Writer) error {
 	row("publications", "%d of %.2f MB, durable; median %.1f ms, %.0f MB/s", len(s.saves), float64(s.bytes)/1e6, median.Seconds()*1e3, float64(s.bytes)/1e6/median.Seconds())
 	row("picture", "%s", picture)
 	return t.Flush()
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // launch prepares a run of the solver.
@@ -130,7 +131,7 @@ func (s *story) launch(p part, dir string, args ...string) *launch {
 	l.event = s.saved
 	l.line = func(text string) {
 		if strings.HasPrefix(text, "step ") {
-			s.progress(fmt.Sprintf("%-11s  %s", p.name, text))
+			s.progress("   " + text)
 		}
 	}
 	return l
@@ -168,7 +169,7 @@ type death struct {
 // killInPublication runs the solver up to the given publication, in which it
 // reports from the middle, and kills it there.
 func (s *story) killInPublication(ctx context.Context, p part, dir string, lost int64) (death, error) {
-	s.say("run with %v, to be killed while it publishes step %d", p, lost)
+	s.say("1. run with %v, to be killed while it publishes step %d", p, lost)
 	// T is the second field: the first one has been written when it begins.
 	point := "field:T"
 	l := s.launch(p, dir, "-hold", fmt.Sprintf("%d:%s", lost, point))
@@ -178,7 +179,7 @@ func (s *story) killInPublication(ctx context.Context, p part, dir string, lost 
 		if e.number("holding") == lost {
 			d.at = e["at"]
 			d.ranks, kerr = l.kill()
-			s.say("SIGKILL to %d ranks", d.ranks)
+			s.say("   SIGKILL to %s at %s of publication %d", ranks(d.ranks), d.at, s.o.killAt)
 			return
 		}
 		s.saved(e)
@@ -191,7 +192,7 @@ func (s *story) killInPublication(ctx context.Context, p part, dir string, lost 
 	case d.at != point:
 		return d, errors.Join(fmt.Errorf("the first run did not come to %s of step %d", point, lost), err)
 	case d.ranks != p.ranks:
-		return d, fmt.Errorf("%d ranks were killed, not %d", d.ranks, p.ranks)
+		return d, fmt.Errorf("%s got a SIGKILL, not %d", ranks(d.ranks), p.ranks)
 	case err == nil:
 		return d, errors.New("the killed run ended with status 0")
 	}
@@ -216,19 +217,19 @@ func (s *story) checkLeftover(dir string, lost, good int64) error {
 		return fmt.Errorf("the newest bundle is not good: %w", err)
 	}
 	s.bytes = info.Bytes
-	s.say("left behind: %s, which is no bundle", staging)
+	s.say("   left behind: %s, which is no bundle", staging)
 	return nil
 }
 
 // restart goes on from what is left, which must be the newest good bundle.
 func (s *story) restart(ctx context.Context, p part, dir, picture string, good int64) (time.Duration, error) {
-	s.say("restart with %v", p)
+	s.say("2. restart with %v, from the newest good bundle", p)
 	l := s.launch(p, dir, "-restart", publish.Latest, "-png", picture)
 	from := int64(-1)
 	l.event = func(e event) {
 		if n := e.number("restart"); n >= 0 {
 			from = n
-			s.say("restarted from %s", e["bundle"])
+			s.say("   restarted from %s", e["bundle"])
 		}
 		s.saved(e)
 	}
@@ -242,7 +243,7 @@ func (s *story) restart(ctx context.Context, p part, dir, picture string, good i
 }
 
 func (s *story) undisturbed(ctx context.Context, p part, dir string) (time.Duration, error) {
-	s.say("undisturbed run with %v", p)
+	s.say("3. run with %v, undisturbed", p)
 	l := s.launch(p, dir)
 	if err := l.run(ctx, s.o); err != nil {
 		return l.took, err
@@ -266,6 +267,7 @@ func (s *story) nothingLeft(dir string) error {
 
 // compare compares all bundles of the two directories and returns their number.
 func (s *story) compare(ctx context.Context, dirA, dirB string) (int, error) {
+	s.say("4. comparison of all bundles of both histories")
 	n := 0
 	for step := s.o.every; ; step = min(step+s.o.every, s.o.steps) {
 		name := publish.StepName(step)
