@@ -170,6 +170,9 @@ func (a Array) check() error {
 	case strings.TrimSpace(a.Path) != a.Path:
 		// Readers strip it, and then look for another file.
 		return fmt.Errorf("path %q begins or ends with white space", a.Path)
+	case strings.Contains(a.Path, "|"):
+		// The XDMF library takes it for the start of the next file's path.
+		return fmt.Errorf("path %q contains a |", a.Path)
 	case a.Offset < 0:
 		return fmt.Errorf("offset is %d", a.Offset)
 	}

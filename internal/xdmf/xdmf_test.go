@@ -281,6 +281,7 @@ func TestWhatNoReaderCouldUseIsRefused(t *testing.T) {
 		{"an array without a path", array(Array{Name: "a"}), `array "a": no path`},
 		{"an absolute path", array(Array{Name: "a", Path: "/tmp/a.bin"}), "not relative"},
 		{"a path that ends with a space", array(Array{Name: "a", Path: "a.bin "}), "white space"},
+		{"a path with the list separator", array(Array{Name: "a", Path: "a|b.bin"}), "contains a |"},
 		{"a path with a NUL", array(Array{Name: "a", Path: "a\x00.bin"}), "U+0000"},
 		{"a name that is not UTF-8", array(Array{Name: "a\xff", Path: "a.bin"}), "not valid UTF-8"},
 		{"a negative offset", array(Array{Name: "a", Path: "a.bin", Offset: -8}), "offset is -8"},
