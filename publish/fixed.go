@@ -64,16 +64,14 @@ func (b *Fixed) Apply(f *field.Field[float64]) error {
 	for a := range low {
 		low[a], high[a] = -layout.Halo[a], layout.Size[a]+layout.Halo[a]
 	}
+	// A thin box has ghost cells beyond the domain without touching its side.
 	if b.config.Side == "low" {
-		if box.Low[axis] != 0 {
-			return nil
-		}
-		high[axis] = 0
+		high[axis] = min(high[axis], -box.Low[axis])
 	} else {
-		if box.High()[axis] != domain.Size[axis] {
-			return nil
-		}
-		low[axis] = layout.Size[axis]
+		low[axis] = max(low[axis], domain.Size[axis]-box.Low[axis])
+	}
+	if low[axis] >= high[axis] {
+		return nil
 	}
 	data, err := f.MutableView()
 	if err != nil {

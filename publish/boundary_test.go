@@ -1,0 +1,379 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+)
+
+// fakeBoundary has any JSON as configuration and state. The hooks fail with the
+// errors, if they are set; a state of "refused" can't be restored.
+type fakeBoundary struct {
+	config, state        string
+	configErr, stateErr  error
+	panics               string
+	saved, restored      int
+	collectiveInState    bool
+	refuses              string
+	restoreErrAfterFirst error
+}
+
+func (b *fakeBoundary) Config() (json.RawMessage, error) {
+	return json.RawMessage(b.config), b.configErr
+}
+
+func (b *fakeBoundary) CheckpointState(ctx context.Context, c *comm.Comm) (json.RawMessage, error) {
+	b.saved++
+	if b.panics != "" {
+		panic(b.panics)
+	}
+	if b.stateErr != nil {
+		return nil, b.stateErr
+	}
+	if b.collectiveInState {
+		if err := c.Meet(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if b.state == "" {
+		return nil, nil
+	}
+	return json.RawMessage(b.state), nil
+}
+
+func (b *fakeBoundary) RestoreCheckpointState(state json.RawMessage) error {
+	if b.refuses != "" && string(state) == b.refuses {
+		return errors.New("state is refused")
+	}
+	if b.restored > 0 && b.restoreErrAfterFirst != nil {
+		return b.restoreErrAfterFirst
+	}
+	b.restored++
+	b.state = string(state)
+	return nil
+}
+
+// preparedBoundary is a fakeBoundary with a PrepareRestore.
+type preparedBoundary struct{ fakeBoundary }
+
+func (b *preparedBoundary) PrepareRestore(state json.RawMessage) (func(), error) {
+	if b.refuses != "" && string(state) == b.refuses {
+		return nil, errors.New("state is refused")
+	}
+	return func() { b.state = string(state) }, nil
+}
+
+// sameOnRanks runs fn and demands the same error text on all ranks, which it returns.
+func sameOnRanks(t *testing.T, ranks int, fn func(c *comm.Comm) error) error {
+	t.Helper()
+	errs := make([]error, ranks)
+	if err := comm.Run(ranks, func(c *comm.Comm) error {
+		errs[c.Rank()] = fn(c)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range errs {
+		if fmt.Sprint(err) != fmt.Sprint(errs[0]) {
+			t.Errorf("rank 0: %v\nrank %d: %v", errs[0], r, err)
+		}
+		for _, s := range []error{ErrBoundary, ErrMismatch} {
+			if errors.Is(err, s) != errors.Is(errs[0], s) {
+				t.Errorf("rank %d: errors.Is %v is %t, not so on rank 0", r, s, errors.Is(err, s))
+			}
+		}
+	}
+	return errs[0]
+}
+
+func TestBoundaryRecords(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		boundaries func(rank int) []Boundary
+		want       []BoundaryRecord
+		err        string
+	}{
+		{"nil is nothing to say", func(int) []Boundary { return nil }, nil, ""},
+		{"none are none", func(int) []Boundary { return []Boundary{} }, []BoundaryRecord{}, ""},
+		{"configuration and state without white space", func(int) []Boundary {
+			return []Boundary{
+				&fakeBoundary{config: ` {"a": 1.0, "b": "x y"} `},
+				&fakeBoundary{config: `2`, state: "[1,\n 2]"},
+				&preparedBoundary{fakeBoundary{config: `3`, state: ` null `}},
+			}
+		}, []BoundaryRecord{
+			{Config: json.RawMessage(`{"a":1.0,"b":"x y"}`)},
+			{Config: json.RawMessage(`2`), State: json.RawMessage(`[1,2]`)},
+			{Config: json.RawMessage(`3`)},
+		}, ""},
+		{"the spelling of rank 0", func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{
+				config: []string{`{"a":1,"b":"<"}`, `{"b":"\u003c","a":1.0}`, `{"a":10e-1,"b":"<"}`}[rank],
+				state:  []string{`1e3`, `1000`, `1000.0`}[rank],
+			}}
+		}, []BoundaryRecord{{Config: json.RawMessage(`{"a":1,"b":"<"}`), State: json.RawMessage(`1e3`)}}, ""},
+		{"another state on two ranks", func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`}, &fakeBoundary{config: `2`, state: []string{`1`, `1.0000000000000000000001`, `2`}[rank]}}
+		}, nil, "boundary condition 1: the ranks have not the same state: ranks [1 2] differ from rank 0"},
+		{"a state on one rank only", func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`, state: []string{``, ``, `2`}[rank]}}
+		}, nil, "boundary condition 0: the ranks have not the same state: ranks [2] differ from rank 0"},
+		{"another configuration on one rank", func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{config: []string{`{"a":1}`, `{"a":2}`, `{"a":1}`}[rank]}}
+		}, nil, "boundary condition 0: the ranks have not the same configuration: ranks [1] differ from rank 0"},
+		{"another number on one rank", func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`}, &fakeBoundary{config: `1`}, &fakeBoundary{config: `1`}}[:rank+1]
+		}, nil, "boundary conditions don't fit: the ranks have from 1 to 3 boundary conditions"},
+		{"a configuration fails on one rank, before a collective one", func(rank int) []Boundary {
+			b := &fakeBoundary{config: `1`}
+			if rank == 1 {
+				b.configErr = errors.New("no file")
+			}
+			return []Boundary{b, &fakeBoundary{config: `1`, collectiveInState: true}}
+		}, nil, "rank 1: boundary conditions don't fit: boundary condition 0: configuration: no file"},
+		{"a state fails on one rank, before a collective one", func(rank int) []Boundary {
+			b := &fakeBoundary{config: `1`}
+			if rank == 2 {
+				b.stateErr = errors.New("no memory")
+			}
+			return []Boundary{b, &fakeBoundary{config: `1`, collectiveInState: true}}
+		}, nil, "rank 2: boundary conditions don't fit: boundary condition 0: state: no memory"},
+		{"a hook panics on one rank", func(rank int) []Boundary {
+			b := &fakeBoundary{config: `1`}
+			if rank == 1 {
+				b.panics = "index out of range"
+			}
+			return []Boundary{b, &fakeBoundary{config: `1`, collectiveInState: true}}
+		}, nil, "rank 1: boundary conditions don't fit: boundary condition 0: panic: index out of range"},
+		{"a condition that is nil", func(int) []Boundary { return []Boundary{nil} }, nil, "boundary condition 0: panic: "},
+		{"a configuration that is not JSON", func(int) []Boundary { return []Boundary{&fakeBoundary{config: `{`}} },
+			nil, "boundary condition 0: configuration: line 1, column 2: the text ends"},
+		{"no configuration", func(int) []Boundary { return []Boundary{&fakeBoundary{}} }, nil, "boundary condition 0: configuration: line 1"},
+		{"a state that is not JSON", func(int) []Boundary { return []Boundary{&fakeBoundary{config: `1`, state: `NaN`}} },
+			nil, "boundary condition 0: state: line 1, column 1: want a JSON value, got 'N'"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var all [][]BoundaryRecord
+			err := sameOnRanks(t, 3, func(cm *comm.Comm) error {
+				records, err := BoundaryRecords(context.Background(), cm, c.boundaries(cm.Rank()))
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, records)
+				return err
+			})
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.Is(err, ErrBoundary) {
+					t.Errorf("got %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, records := range all {
+				if fmt.Sprintf("%q", records) != fmt.Sprintf("%q", c.want) || (records == nil) != (c.want == nil) {
+					t.Errorf("got %q, want %q", records, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestBoundaryRanksErrorNamesTheRanks(t *testing.T) {
+	err := sameOnRanks(t, 12, func(c *comm.Comm) error {
+		_, err := BoundaryRecords(context.Background(), c, []Boundary{&fakeBoundary{config: `1`, state: fmt.Sprint(c.Rank() % 6)}})
+		var e *BoundaryRanksError
+		if !errors.As(err, &e) || e.Index != 0 || e.What != "state" || !slices.Equal(e.Ranks, []int{1, 2, 3, 4, 5, 7, 8, 9, 10, 11}) {
+			t.Errorf("got %+v", e)
+		}
+		return err
+	})
+	if !strings.HasSuffix(err.Error(), "ranks [1 2 3 4 5 7 8 9] and 2 more differ from rank 0") {
+		t.Error(err)
+	}
+}
+
+func TestRestoreBoundaries(t *testing.T) {
+	record := func(config, state string) BoundaryRecord {
+		r := BoundaryRecord{Config: json.RawMessage(config)}
+		if state != "" {
+			r.State = json.RawMessage(state)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name       string
+		records    []BoundaryRecord
+		boundaries func(rank int) []Boundary
+		want       []string // states afterwards
+		err        string
+		mismatch   bool
+	}{
+		{"states are put in place in order", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`), record(`3`, ``)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`}, &preparedBoundary{fakeBoundary{config: `2`}}, &fakeBoundary{config: `3`, state: `0`}}
+		}, []string{`"a"`, `"b"`, ``}, "", false},
+		{"configurations are equal as values",
+			[]BoundaryRecord{record(`{"a":1,"b":[1.0,2e1],"c":"<\u00e9","d":{"x":0,"y":null}}`, `"new"`)},
+			func(int) []Boundary {
+				return []Boundary{&fakeBoundary{config: ` { "d":{"y":null, "x":-0.0e7}, "c":"\u003cé", "b":[1,20], "a":10e-1 }`}}
+			}, []string{`"new"`}, "", false},
+		{"a string is not a number", []BoundaryRecord{record(`{"a":"1"}`, `2`)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `{"a":1}`, state: `0`}}
+		}, []string{`0`}, `boundary condition 0: the configuration is {"a":1}, saved was {"a":"1"}`, true},
+		{"null is not absence", []BoundaryRecord{record(`{"a":null}`, `2`)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `{}`, state: `0`}}
+		}, []string{`0`}, `the configuration is {}, saved was {"a":null}`, true},
+		{"the order of elements counts", []BoundaryRecord{record(`[1,2]`, `2`)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `[2,1]`, state: `0`}}
+		}, []string{`0`}, "the configuration is", true},
+		{"numbers are compared beyond float64", []BoundaryRecord{record(`9007199254740993`, `2`)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `9007199254740992`, state: `0`}}
+		}, []string{`0`}, "the configuration is", true},
+		{"the second condition is compared before the first is changed",
+			[]BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(int) []Boundary {
+				return []Boundary{&fakeBoundary{config: `1`, state: `0`}, &fakeBoundary{config: `3`, state: `0`}}
+			}, []string{`0`, `0`}, "boundary condition 1: the configuration is 3, saved was 2", true},
+		{"another configuration on one rank", []BoundaryRecord{record(`1`, `"a"`)}, func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{config: fmt.Sprint(1 + rank/2), state: `0`}}
+		}, []string{`0`}, "rank 2: ", true},
+		{"fewer conditions than saved", []BoundaryRecord{record(`1`, ``), record(`1`, ``)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}}
+		}, []string{`0`}, "2 boundary conditions are saved, 1 are wanted", true},
+		{"none where some are saved", []BoundaryRecord{record(`1`, ``)}, func(int) []Boundary { return nil },
+			nil, "1 boundary conditions are saved, 0 are wanted", true},
+		{"some where none are saved", []BoundaryRecord{}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}}
+		}, []string{`0`}, "0 boundary conditions are saved, 1 are wanted", true},
+		{"another number on one rank", []BoundaryRecord{record(`1`, ``)}, func(rank int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}, &fakeBoundary{config: `1`, state: `0`}}[:1+rank/2]
+		}, []string{`0`, `0`}, "the ranks have from 1 to 2 boundary conditions", false},
+		{"a bundle without records restores conditions without state", nil, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}}
+		}, []string{``}, "", false},
+		{"a refusal after others were restored puts them back", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`), record(`3`, `"c"`)}, func(int) []Boundary {
+			return []Boundary{
+				&fakeBoundary{config: `1`, state: `0`, collectiveInState: true}, &preparedBoundary{fakeBoundary{config: `2`, state: `0`}},
+				&fakeBoundary{config: `3`, state: `0`, refuses: `"c"`},
+			}
+		}, []string{`0`, `0`, `0`}, "rank 0: boundary conditions don't fit: boundary condition 2: state is refused", false},
+		{"a refusal on one rank puts them back on all", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(rank int) []Boundary {
+			b := &fakeBoundary{config: `2`, state: `0`}
+			if rank == 1 {
+				b.refuses = `"b"`
+			}
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}, b}
+		}, []string{`0`, `0`}, "rank 1: boundary conditions don't fit: boundary condition 1: state is refused", false},
+		{"a prepared refusal on one rank changes nothing", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(rank int) []Boundary {
+			b := &preparedBoundary{fakeBoundary{config: `2`, state: `0`}}
+			if rank == 1 {
+				b.refuses = `"b"`
+			}
+			return []Boundary{&preparedBoundary{fakeBoundary{config: `1`, state: `0`}}, b}
+		}, []string{`0`, `0`}, "rank 1: boundary conditions don't fit: boundary condition 1: state is refused", false},
+		{"a state that can't be put back is said", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(int) []Boundary {
+			return []Boundary{
+				&fakeBoundary{config: `1`, state: `0`, restoreErrAfterFirst: errors.New("no memory")},
+				&fakeBoundary{config: `2`, state: `0`, refuses: `"b"`},
+			}
+		}, []string{`"a"`, `0`}, "state is refused (and boundary condition 0 can't be put back: no memory)", false},
+		{"an old state that can't be read stops before the change", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(rank int) []Boundary {
+			b := &fakeBoundary{config: `1`, state: `0`}
+			if rank == 2 {
+				b.stateErr = errors.New("not yet")
+			}
+			return []Boundary{b, &fakeBoundary{config: `2`, state: `0`, collectiveInState: true}}
+		}, []string{`0`, `0`}, "rank 2: boundary conditions don't fit: boundary condition 0: state: not yet", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := sameOnRanks(t, 3, func(cm *comm.Comm) error {
+				boundaries := c.boundaries(cm.Rank())
+				err := RestoreBoundaries(context.Background(), cm, c.records, boundaries)
+				for i, b := range boundaries {
+					f, ok := b.(*fakeBoundary)
+					if !ok {
+						f = &b.(*preparedBoundary).fakeBoundary
+					}
+					if f.state != c.want[i] {
+						t.Errorf("rank %d: condition %d has state %s, want %s", cm.Rank(), i, f.state, c.want[i])
+					}
+				}
+				return err
+			})
+			switch {
+			case c.err == "" && err != nil:
+				t.Error(err)
+			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || !errors.Is(err, ErrBoundary)):
+				t.Errorf("got %v, want %q", err, c.err)
+			}
+			if errors.Is(err, ErrMismatch) != c.mismatch {
+				t.Errorf("%v is ErrMismatch: %t", err, !c.mismatch)
+			}
+		})
+	}
+}
+
+func TestRestoreBoundariesCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := sameOnRanks(t, 2, func(c *comm.Comm) error {
+		b := &fakeBoundary{config: `1`, state: `0`}
+		err := RestoreBoundaries(ctx, c, []BoundaryRecord{{Config: json.RawMessage(`1`), State: json.RawMessage(`2`)}}, []Boundary{b})
+		if b.state != `0` {
+			t.Errorf("state %s", b.state)
+		}
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCanonicalJSON(t *testing.T) {
+	for _, c := range []struct {
+		name, a, b string
+		equal      bool
+	}{
+		{"an integer and a float", `1`, `1.0`, true},
+		{"exponents", `100`, `1E+2`, true},
+		{"a fraction and an exponent", `0.001`, `1e-3`, true},
+		{"trailing zeros", `1.500`, `15e-1`, true},
+		{"the zeros", `0`, `-0.000e99999999999999999999`, true},
+		{"signs", `1`, `-1`, false},
+		{"beyond float64", `1e400`, `10e399`, true},
+		{"beyond float64, different", `1e400`, `1e401`, false},
+		{"the last digit of many", `0.1000000000000000055511151231257827`, `0.1`, false},
+		{"many digits", `123456789012345678901234567890`, `12345678901234567890123456789e1`, true},
+		{"endless exponents", `1e99999999999999999999`, `1e99999999999999999999`, true},
+		{"endless exponents, different", `1e99999999999999999999`, `1e99999999999999999998`, false},
+		{"a number and a string", `1`, `"1"`, false},
+		{"true and 1", `true`, `1`, false},
+		{"escapes", `"a\/\u0041\t"`, `"a/A\u0009"`, true},
+		{"a string that looks like another value", `"{}"`, `{}`, false},
+		{"strings that would run together", `["a,","b"]`, `["a",",b"]`, false},
+		{"order of keys", `{"a":1,"b":{"c":[],"d":{}}}`, `{"b":{"d":{},"c":[]},"a":1}`, true},
+		{"an empty array and an empty object", `[]`, `{}`, false},
+		{"an array in an array", `[[1],2]`, `[[1,2]]`, false},
+		{"keys that differ in case", `{"a":1}`, `{"A":1}`, false},
+		{"white space", " [ 1 ,\n2\t] ", `[1,2]`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, s := range []string{c.a, c.b} {
+				if err := checkJSON([]byte(s)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a, b := jsonValue{raw: []byte(c.a)}.canonical(), jsonValue{raw: []byte(c.b)}.canonical()
+			if (a == b) != c.equal {
+				t.Errorf("%s and %s", a, b)
+			}
+		})
+	}
+}
