@@ -1,0 +1,241 @@
+package brick
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+func TestOptionsValidate(t *testing.T) {
+	cases := []struct {
+		name string
+		opts []Option
+		want string // "" is no error
+	}{
+		{"none", nil, ""},
+		{"all good ones", []Option{Using(POSIX), Hints(map[string]string{"cb_nodes": "2"}), Staging(16), Round(16), Sync(),
+			ReadBack(), Logger(slog.Default()), Filesystem(vfs.NewMem())}, ""},
+		{"nil", []Option{nil}, "an option is nil"},
+		{"an unknown driver", []Option{Using(9)}, "unknown driver 9"},
+		{"a negative driver", []Option{Using(-1)}, "unknown driver -1"},
+		{"mpiio on other files", []Option{Using(MPIIO), Filesystem(vfs.NewMem())}, "driver mpiio works on the operating system's files only"},
+		{"mpiio on other files, in the other order", []Option{Filesystem(vfs.NewMem()), Using(MPIIO)}, "driver mpiio works"},
+		{"staging of less than an element", []Option{Staging(15)}, "staging of 15 bytes"},
+		{"rounds of less than an element", []Option{Round(15)}, "round of 15 bytes"},
+		{"rounds above the limit of MPI", []Option{Round(1<<30 + 1)}, "round of 1073741825 bytes: from 16 to 1073741824"},
+		{"a hint without a key", []Option{Hints(map[string]string{"": "1"})}, `hint ""="1"`},
+		{"a hint without a value", []Option{Hints(map[string]string{"a": ""})}, `hint "a"=""`},
+		{"a hint with a NUL", []Option{Hints(map[string]string{"a": "1\x002"})}, `hint "a"="1\x002"`},
+		{"a hint that is too long", []Option{Hints(map[string]string{strings.Repeat("k", 256): "1"})}, "a key has 1 to 255 bytes"},
+		{"no logger", []Option{Logger(nil)}, "the logger is nil"},
+		{"no filesystem", []Option{Filesystem(nil)}, "the filesystem is nil"},
+		{"the first error counts", []Option{Staging(1), Round(1)}, "staging of 1 bytes"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := newOptions(tc.opts)
+			if got := fmt.Sprint(err); tc.want == "" && err != nil || tc.want != "" && !strings.Contains(got, tc.want) {
+				t.Errorf("error is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHintsAreTheCallersNoMore(t *testing.T) {
+	hints := map[string]string{"cb_nodes": "2"}
+	opt := Hints(hints)
+	hints["cb_nodes"] = "3"
+	o, err := newOptions([]Option{opt})
+	if err != nil || o.hints["cb_nodes"] != "2" {
+		t.Errorf("hints are %v, %v", o.hints, err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	cases := []struct {
+		name string
+		size [3]int
+		elem Element
+		want string
+	}{
+		{"one cell", [3]int{1, 1, 1}, Float64, ""},
+		{"a zero", [3]int{4, 0, 1}, Float64, "size of axis y is 0: must be positive"},
+		{"a negative", [3]int{4, 1, -3}, Float64, "size of axis z is -3"},
+		{"an axis that MPI can't count", [3]int{math.MaxInt32 + 1, 1, 1}, Float64, "size of axis x is 2147483648: at most 2147483647"},
+		{"more than a file holds", [3]int{1 << 20, 1 << 20, 1 << 20}, Float64, "does not fit a file"},
+		{"as much as a file holds", [3]int{1 << 20, 1 << 20, 1<<20 - 1}, Float64, ""},
+		{"more than a file holds, of complex", [3]int{1 << 20, 1 << 20, 1<<19 + 1}, Complex128, "does not fit a file"},
+		{"another element", [3]int{1, 1, 1}, 2, "element(2) is not an element of files"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			err := checkSize(tc.size, tc.elem)
+			if got := fmt.Sprint(err); tc.want == "" && err != nil || tc.want != "" && !strings.Contains(got, tc.want) {
+				t.Errorf("error is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The rounds are as many on every rank, and no round is longer than the limits.
+func TestRounds(t *testing.T) {
+	cases := []struct {
+		name           string
+		elem           Element
+		staging, round int64
+		largest        int64 // cells
+		per, rounds    int64
+	}{
+		{"one cell", Float64, 16, 16, 1, 2, 1},
+		{"exactly two rounds", Float64, 16, 32, 4, 2, 2},
+		{"one cell too many for two", Float64, 16, 32, 5, 2, 3},
+		{"the round limits", Float64, 1 << 20, 24, 6, 3, 2},
+		{"limits that are no multiple of the element", Complex128, 47, 63, 5, 2, 3},
+		{"more than 2^31 cells", Float64, defaultStaging, maxRound, 1<<31 + 1, 1 << 22, 513},
+		{"the largest rounds", Float64, 1 << 40, maxRound, 1<<31 + 1, 1 << 27, 17},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p := &Plan{elem: tc.elem, largest: tc.largest * int64(tc.elem.Size()), opt: options{staging: tc.staging, round: tc.round}}
+			if p.perRound() != tc.per || p.rounds() != tc.rounds {
+				t.Errorf("%d rounds of %d cells, want %d of %d", p.rounds(), p.perRound(), tc.rounds, tc.per)
+			}
+		})
+	}
+}
+
+// Every rank gets whole chunks, the last one the rest, and nothing is left out.
+func TestSharesCoverTheFile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Int64Range(0, 100*posixChunk), rapid.Int64Range(0, math.MaxInt64)).Draw(t, "size")
+		ranks := rapid.IntRange(1, 1000).Draw(t, "ranks")
+		end := int64(0)
+		for r := range ranks {
+			low, high := share(size, r, ranks)
+			if low != end || high < low {
+				t.Fatalf("rank %d has %d to %d after %d", r, low, high, end)
+			}
+			if most := (size/posixChunk/int64(ranks) + 2) * posixChunk; high-low > most && high-low > size/int64(ranks)+2*posixChunk {
+				t.Fatalf("rank %d has %d bytes of %d", r, high-low, size)
+			}
+			end = high
+		}
+		if end != size {
+			t.Fatalf("the shares end at %d of %d", end, size)
+		}
+	})
+}
+
+func TestStagingIsPageAlignedAndBounded(t *testing.T) {
+	for _, n := range []int{0, 1, 8, 4095, 4096, 1 << 20} {
+		b := pageAligned(n)
+		if len(b) != n || cap(b) != n {
+			t.Errorf("%d bytes: length %d, capacity %d", n, len(b), cap(b))
+		}
+		if n > 0 && uintptr(unsafe.Pointer(&b[0]))%4096 != 0 {
+			t.Errorf("%d bytes: not at a page", n)
+		}
+	}
+	p := &Plan{opt: options{staging: 1 << 40, round: maxRound}, box: grid.Box{Size: [3]int{2, 3, 4}}}
+	if got := len(p.stage()); got != 2*3*4*8 {
+		t.Errorf("staging of %d bytes for a brick of %d", got, 2*3*4*8)
+	}
+}
+
+// Texts say operation, thing and cause, and say each only once.
+func TestErrorTexts(t *testing.T) {
+	j := job{Name: `field "psi"`, Path: "/x/psi.bin"}
+	pathError := func(op, path string) error { return &fs.PathError{Op: op, Path: path, Err: syscall.ENOSPC} }
+	cases := []struct {
+		name string
+		job  job
+		op   string
+		err  error
+		want string
+	}{
+		{"the call is the operation", j, "write", pathError("write", j.Path), `write field "psi": no space left on device`},
+		{"the call is a part of it", j, "write", pathError("open", j.Path), `write field "psi": open: no space left on device`},
+		{"another path stays", j, "write", pathError("open", "/y"), `write field "psi": open /y: no space left on device`},
+		{"any other error", j, "read", errors.New("boom"), `read field "psi": boom`},
+		{"without a name the path is the name", job{Path: "/x/psi.bin"}, "write", pathError("write", j.Path), `write "/x/psi.bin": no space left on device`},
+		{"a second failure in the same line", j, "write", also(errors.New("boom"), errors.New("bang")), `write field "psi": boom (then bang)`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			err := tc.job.fail(tc.op, tc.err)
+			if err.Error() != tc.want {
+				t.Errorf("error is %q, want %q", err, tc.want)
+			}
+			if errors.Is(tc.err, syscall.ENOSPC) && !errors.Is(err, syscall.ENOSPC) {
+				t.Error("the errno is lost")
+			}
+		})
+	}
+	if err := j.fail("write", nil); err != nil {
+		t.Errorf("no error becomes %v", err)
+	}
+}
+
+// Lists of files are compared byte for byte: a path is not always UTF-8.
+func TestJobsTravelUnchanged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) })
+		var jobs []job
+		for range rapid.IntRange(0, 4).Draw(t, "jobs") {
+			jobs = append(jobs, job{text.Draw(t, "name"), text.Draw(t, "path")})
+		}
+		if err := differ(decodeJobs(encodeJobs(jobs)), jobs); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestPathsThatDifferInInvalidUTF8Differ(t *testing.T) {
+	err := comm.Run(2, func(c *comm.Comm) error {
+		r := ranks{Comm: c}
+		err := r.sameJobs(t.Context(), []job{{Path: string([]byte{'a', 0xF0 + byte(c.Rank())})}})
+		if !errors.Is(err, ErrDisagree) {
+			return fmt.Errorf("error is %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDriverIsChosenByCommunicator(t *testing.T) {
+	err := comm.Run(2, func(c *comm.Comm) error {
+		box := grid.Box{Low: [3]int{0, 0, c.Rank()}, Size: [3]int{1, 1, 1}}
+		p, err := NewPlan(t.Context(), c, [3]int{1, 1, 2}, box, Float64)
+		if err != nil {
+			return err
+		}
+		if d, why := p.Driver(); d != POSIX || why != "the ranks share a process" {
+			return fmt.Errorf("driver %s, %s", d, why)
+		}
+		_, err = NewPlan(t.Context(), c, [3]int{1, 1, 2}, box, Float64, Using(MPIIO))
+		if want := "plan bricks: rank 0: driver mpiio needs a communicator of MPI (build with the tag mpi)"; fmt.Sprint(err) != want {
+			return fmt.Errorf("error is %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := NewPlan(t.Context(), nil, [3]int{1, 1, 1}, grid.Box{}, Float64); err == nil {
+		t.Error("a plan without a communicator")
+	}
+}
