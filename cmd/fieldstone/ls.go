@@ -188,7 +188,7 @@ func writeListing(a *app, entries []*entry, verify bool) {
 		t.row(row...)
 	}
 	t.write(a.out, "")
-	fmt.Fprintln(a.out, harmless(latest(entries).String(verify)))
+	fmt.Fprintln(a.out, oneLine(latest(entries).String(verify)))
 }
 
 // word is the state in a word or two.

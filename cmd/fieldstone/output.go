@@ -22,7 +22,7 @@ import (
 func reason(path string, err error) string {
 	var damage *publish.DamageError
 	if errors.As(err, &damage) && samePath(damage.Bundle, path) {
-		return damage.File + ": " + damage.Err.Error()
+		return damage.File + ": " + damage.Reason
 	}
 	var cause *fs.PathError
 	if errors.As(err, &cause) && samePath(cause.Path, path) {
@@ -40,17 +40,16 @@ func reason(path string, err error) string {
 
 func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
 
-// harmless keeps names and texts that came from a bundle from steering the
-// terminal: what can't be printed is escaped.
-func harmless(s string) string {
-	plain := func(r rune) bool { return r == '\n' || unicode.IsPrint(r) }
-	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+// oneLine keeps names and texts that came from a bundle from steering the
+// terminal: what can't be printed is escaped, line breaks included.
+func oneLine(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s
 	}
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
-		if plain(r) && !(r == utf8.RuneError && n == 1) {
+		if unicode.IsPrint(r) && !(r == utf8.RuneError && n == 1) {
 			b.WriteString(s[:n])
 		} else {
 			quoted := strconv.Quote(s[:n])
@@ -59,11 +58,6 @@ func harmless(s string) string {
 		s = s[n:]
 	}
 	return b.String()
-}
-
-// oneLine is harmless for a text that must not have line breaks either.
-func oneLine(s string) string {
-	return strings.ReplaceAll(harmless(s), "\n", `\n`)
 }
 
 // table aligns the cells of its rows by their width on a terminal.

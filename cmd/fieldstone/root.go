@@ -80,7 +80,7 @@ func (a *app) finish(err error) int {
 
 // complain writes a line to standard error.
 func (a *app) complain(format string, args ...any) {
-	fmt.Fprintf(a.err, "fieldstone: %s\n", harmless(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.err, "fieldstone: %s\n", oneLine(fmt.Sprintf(format, args...)))
 }
 
 // report writes an error about a path to standard error.

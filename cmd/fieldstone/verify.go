@@ -42,7 +42,7 @@ type verdict struct {
 	State state  `json:"state"`
 	// Checked is how far the bundle could be checked.
 	Checked string  `json:"checked"`
-	Files   int     `json:"files"`
+	Files   int     `json:"files"` // 0: not known
 	Bytes   int64   `json:"bytes"`
 	Faults  []fault `json:"faults"`
 	Error   *string `json:"error"` // why it can't be judged
@@ -92,7 +92,7 @@ func (a *app) verify(ctx context.Context, paths []string, quiet, asJSON bool) er
 				a.complain("verify %s: %s", v.Path, *v.Error)
 			}
 			if !quiet && !asJSON {
-				fmt.Fprintln(a.out, harmless(v.String()))
+				fmt.Fprintln(a.out, oneLine(v.String()))
 				if err := a.out.Flush(); err != nil {
 					return fmt.Errorf("write output: %w", err)
 				}
@@ -126,13 +126,15 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		Path:    e.path,
 		State:   stateGood,
 		Checked: bySize,
-		Files:   1 + len(info.Metadata.Fields),
 		Bytes:   info.Bytes,
 		Faults:  []fault{},
 	}
-	for _, there := range []bool{info.Sidecar, info.Checksums} {
-		if there {
-			v.Files++
+	if info.Metadata.FormatVersion != 0 {
+		v.Files = 1 + len(info.Metadata.Fields)
+		for _, there := range []bool{info.Sidecar, info.Checksums} {
+			if there {
+				v.Files++
+			}
 		}
 	}
 	if info.Checksums {
