@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -14,8 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
-// run is one start of a solver on a checkpoint directory: restart from the
-// latest bundle, two more steps with a save after each, keep two bundles.
+// runResult is what came of one start of a solver on a checkpoint directory.
 type runResult struct {
 	restored int64 // increment that it started from; 0: fresh
 	saved    int64 // highest increment whose save returned success
@@ -30,6 +30,12 @@ func crashConfig() Config {
 // runSolver starts a solver and lets it take the given number of steps. Every
 // rank checks what it was restored to, cell by cell.
 func runSolver(t testing.TB, fsys vfs.FS, ranks, steps int) (runResult, error) {
+	t.Helper()
+	return runSolverTelling(t, fsys, ranks, steps, func(int64) {})
+}
+
+// runSolverTelling tells, on rank 0, each increment whose save has returned.
+func runSolverTelling(t testing.TB, fsys vfs.FS, ranks, steps int, saved func(int64)) (runResult, error) {
 	t.Helper()
 	var result runResult
 	err := onRanks(t, ranks, func(c *comm.Comm) error {
@@ -67,6 +73,7 @@ func runSolver(t testing.TB, fsys vfs.FS, ranks, steps int) (runResult, error) {
 			}
 			if c.Rank() == 0 {
 				result.saved = n
+				saved(n)
 			}
 		}
 		return nil
@@ -181,24 +188,18 @@ func crashRun(t *testing.T, base *vfs.Mem, ranks int) *vfs.Mem {
 	}
 	inject := vfs.NewInject(base)
 	var points []crashPoint
-	saved := before
+	var saved atomic.Int64
+	saved.Store(before)
 	inject.After(func(op vfs.Op, err error) {
 		if op.Kind.Reads() {
 			return
 		}
 		for _, o := range crashStates() {
-			points = append(points, crashPoint{op, o.String(), base.CrashClone(o), saved})
+			points = append(points, crashPoint{op, o.String(), base.CrashClone(o), saved.Load()})
 		}
-		points = append(points, crashPoint{op, "killed", base.KillClone(), saved})
-		// A save has returned when the lock of its path is released, and what
-		// follows belongs to the next.
-		if op.Kind == vfs.OpSyncDir && op.Name == crashDir {
-			if n, err := highestStep(base); err == nil {
-				saved = max(saved, n)
-			}
-		}
+		points = append(points, crashPoint{op, "killed", base.KillClone(), saved.Load()})
 	})
-	result, err := runSolver(t, inject, ranks, 3)
+	result, err := runSolverTelling(t, inject, ranks, 3, saved.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +212,7 @@ func crashRun(t *testing.T, base *vfs.Mem, ranks int) *vfs.Mem {
 	for _, p := range points {
 		trace := p.fsys.Dump()
 		if err := checkInvariants(t, p.fsys, ranks, p.saved, result.saved); err != nil {
-			t.Errorf("crash after %v, state %s, files\n\t%s\n%v", p.op, p.state, strings.Join(trace, "\n\t"), err)
-			if t.Failed() {
-				t.FailNow()
-			}
+			t.Fatalf("crash after %v, state %s, files\n\t%s\n%v", p.op, p.state, strings.Join(trace, "\n\t"), err)
 		}
 	}
 	t.Logf("%d crash states", len(points))
