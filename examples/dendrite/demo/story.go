@@ -54,6 +54,15 @@ func demo(ctx context.Context, o options, out io.Writer) error {
 	if f, ok := out.(*os.File); ok {
 		s.live = term.IsTerminal(int(f.Fd()))
 	}
+	err := s.tell(ctx)
+	if err != nil {
+		s.say("   it ends here") // and not on a line with progress
+	}
+	return err
+}
+
+func (s *story) tell(ctx context.Context) error {
+	o, out := s.o, s.out
 	killed := part{"killed", 4, 2, 2, 1}
 	restarted := part{"restarted", 2, 1, 2, 3}
 	undisturbed := part{"undisturbed", 3, 3, 1, 2}
@@ -82,7 +91,8 @@ func demo(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkLeftover(ckpt, lost, good); err != nil {
+	left, err := s.checkLeftover(ckpt, lost, good)
+	if err != nil {
 		return err
 	}
 	restart, err := s.restart(ctx, restarted, ckpt, picture, good)
@@ -106,7 +116,7 @@ func demo(ctx context.Context, o options, out io.Writer) error {
 	row("grid", "%d x %d cells, 2 fields, %d steps, a checkpoint every %d", o.cells, o.cells, o.steps, o.every)
 	row("launched by", "%s", cmp.Or(o.mpirun, "nothing: one rank, no MPI"))
 	row("killed", "%v: SIGKILL to %s in publication %d (step %d), at %s; %.1f s", killed, ranks(kill.ranks), o.killAt, lost, kill.at, kill.took.Seconds())
-	row("left behind", "step_%d.publishing, which is no bundle; newest good bundle step_%d", lost, good)
+	row("left behind", "step_%d.publishing with %s; newest good bundle step_%d", lost, left, good)
 	row("restarted", "%v: from step_%d, to the end; %.1f s", restarted, good, restart.Seconds())
 	row("undisturbed", "%v: from the beginning; %.1f s", undisturbed, run.Seconds())
 	row("compared", "%d bundles of both, verified: phi and T equal bit for bit", compared)
@@ -199,26 +209,36 @@ func (s *story) killInPublication(ctx context.Context, p part, dir string, lost 
 	return d, ctx.Err()
 }
 
-// checkLeftover looks at what the killed run left behind.
-func (s *story) checkLeftover(dir string, lost, good int64) error {
+// checkLeftover looks at what the killed run left behind, and describes it.
+func (s *story) checkLeftover(dir string, lost, good int64) (string, error) {
 	final := filepath.Join(dir, publish.StepName(lost))
 	if _, err := os.Lstat(final); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is there (%v), though its publication was killed", final, err)
+		return "", fmt.Errorf("%s is there (%v), though its publication was killed", final, err)
 	}
 	staging := final + ".publishing"
 	if _, err := os.Lstat(filepath.Join(staging, "fields", "phi.bin")); err != nil {
-		return fmt.Errorf("the killed publication left no first field: %w", err)
+		return "", fmt.Errorf("the killed publication left no first field: %w", err)
 	}
 	if _, err := publish.OpenBundle(staging); err == nil {
-		return fmt.Errorf("%s opens as a bundle", staging)
+		return "", fmt.Errorf("%s opens as a bundle", staging)
 	}
 	info, err := publish.Inspect(filepath.Join(dir, publish.StepName(good)))
 	if err != nil {
-		return fmt.Errorf("the newest bundle is not good: %w", err)
+		return "", fmt.Errorf("the newest bundle is not good: %w", err)
 	}
 	s.bytes = info.Bytes
-	s.say("   left behind: %s, which is no bundle", staging)
-	return nil
+
+	// The files have their full size from the start, since their space is
+	// reserved; what is missing is the metadata.
+	var files []string
+	for _, name := range []string{"phi.bin", "T.bin"} {
+		if f, err := os.Lstat(filepath.Join(staging, "fields", name)); err == nil {
+			files = append(files, fmt.Sprintf("%s (%.2f MB)", name, float64(f.Size())/1e6))
+		}
+	}
+	left := strings.Join(files, ", ") + ", no metadata.json"
+	s.say("   left behind: %s with %s: no bundle", staging, left)
+	return left, nil
 }
 
 // restart goes on from what is left, which must be the newest good bundle.
