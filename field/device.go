@@ -137,7 +137,7 @@ func (f *Field[T]) NoteDeviceWrite(after ...device.Event) error {
 	if f.freed {
 		return fmt.Errorf("note device write: %w", ErrFreed)
 	}
-	if f.dev == nil || f.box.Empty() {
+	if f.dev == nil {
 		return nil
 	}
 	// Before anything can fail: a stale mirror must never be taken for valid.

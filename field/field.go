@@ -195,21 +195,20 @@ func (f *Field[T]) Free() error {
 		return fmt.Errorf("free field: %w", ErrFreed)
 	}
 	f.freed = true
-	var err error
-	if f.dev != nil && len(f.own) > 0 {
-		// Kernels of the solver may still use the memory.
-		err = f.dev.stream.Synchronize()
-	}
-	f.dev, f.host = nil, nil
-	if err = errors.Join(err, f.release()); err != nil {
+	if err := f.release(); err != nil {
 		return fmt.Errorf("free field: %w", err)
 	}
 	return nil
 }
 
-// release gives back the field's own memory, the latest first.
+// release gives back the field's own memory, the latest first. Whatever is in
+// the stream may still use it, the solver's kernels too.
 func (f *Field[T]) release() error {
 	var errs []error
+	if f.dev != nil && len(f.own) > 0 {
+		errs = append(errs, f.dev.stream.Synchronize())
+	}
+	f.dev, f.host = nil, nil
 	for i := len(f.own) - 1; i >= 0; i-- {
 		errs = append(errs, f.own[i]())
 	}

@@ -42,7 +42,8 @@ type Transfers struct {
 
 // residence keeps a device's storage and its mirror coherent. Its methods are
 // the transitions of the residency. A nil residence is that of a field in host
-// memory, where they do nothing. The field's lock is held for all of them.
+// memory, where they do nothing, as they do without any cells. The field's
+// lock is held for all of them.
 type residence struct {
 	state  Residency
 	stream device.Stream
@@ -51,11 +52,13 @@ type residence struct {
 	count  Transfers
 }
 
+func (r *residence) nowhere() bool { return r == nil || len(r.mirror) == 0 }
+
 // refreshMirror makes the mirror valid: device newer → in sync. If it fails,
 // the device stays newer, so that what the mirror holds is never taken for the
 // field's cells.
 func (r *residence) refreshMirror() error {
-	if r == nil || r.state != DeviceNewer {
+	if r.nowhere() || r.state != DeviceNewer {
 		return nil
 	}
 	if err := r.stream.CopyToHost(r.mirror, r.ptr); err != nil {
@@ -73,7 +76,7 @@ func (r *residence) refreshMirror() error {
 // waits for the copy, because the caller may write to the mirror right
 // afterwards.
 func (r *residence) uploadMirror() error {
-	if r == nil || r.state != HostNewer {
+	if r.nowhere() || r.state != HostNewer {
 		return nil
 	}
 	if err := r.stream.CopyToDevice(r.ptr, r.mirror); err != nil {
@@ -89,14 +92,14 @@ func (r *residence) uploadMirror() error {
 
 // markDeviceStale notes a write to the mirror, which must be valid.
 func (r *residence) markDeviceStale() {
-	if r != nil {
+	if !r.nowhere() {
 		r.state = HostNewer
 	}
 }
 
 // markMirrorStale notes a write to the device's storage.
 func (r *residence) markMirrorStale() {
-	if r != nil {
+	if !r.nowhere() {
 		r.state = DeviceNewer
 	}
 }

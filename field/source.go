@@ -48,7 +48,7 @@ func (f *Field[T]) Sink() (pack.Sink, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.hostReady(); err != nil {
-		return nil, fmt.Errorf("write field: %w", err)
+		return nil, wrapWrite(err)
 	}
 	return sink[T]{f}, nil
 }
@@ -60,24 +60,21 @@ func (s sink[T]) CheckCells(src []byte, first int64) error {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	if s.f.freed {
-		return fmt.Errorf("write field: %w", ErrFreed)
+		return wrapWrite(ErrFreed)
 	}
-	if err := s.check(src, first); err != nil {
-		return fmt.Errorf("write field: %w", err)
-	}
-	return nil
+	return wrapWrite(s.check(src, first))
 }
 
 func (s sink[T]) WriteCells(src []byte, first int64) error {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	if err := s.f.hostReady(); err != nil {
-		return fmt.Errorf("write field: %w", err)
+		return wrapWrite(err)
 	}
-	if len(src) == 0 {
-		return s.inRange(src, first)
+	err := s.inRange(src, first)
+	if err != nil || len(src) == 0 {
+		return wrapWrite(err)
 	}
-	var err error
 	switch host := any(s.f.host).(type) {
 	case []float32:
 		err = s.locate(pack.NarrowBytes(host, src, s.f.layout, first))
@@ -85,9 +82,16 @@ func (s sink[T]) WriteCells(src []byte, first int64) error {
 		err = pack.UnpackBytes(s.f.host, src, s.f.layout, first)
 	}
 	if err != nil {
-		return fmt.Errorf("write field: %w", err)
+		return wrapWrite(err)
 	}
 	s.f.dev.markDeviceStale()
+	return nil
+}
+
+func wrapWrite(err error) error {
+	if err != nil {
+		return fmt.Errorf("write field: %w", err)
+	}
 	return nil
 }
 

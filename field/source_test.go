@@ -1,0 +1,219 @@
+package field_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/device/emulated"
+	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/pack"
+	"pgregory.net/rapid"
+)
+
+// onDisk returns the bytes of the owned cells, by plain arithmetic.
+func onDisk[T pack.Number](f *field.Field[T], shift float64) []byte {
+	var b []byte
+	for c := range f.Owned().Cells() {
+		v := number(f.Global(c[0], c[1], c[2])) + shift
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		if f.Kind() == field.Complex128 {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(-v))
+		}
+	}
+	return b
+}
+
+// ghosts returns the bits of all cells that aren't owned.
+func ghosts[T pack.Number](t tb, f *field.Field[T]) []byte {
+	data := bytes.Clone(pack.Bytes(get(f.View())(t)))
+	size := len(data) / max(1, int(f.Layout().PaddedCells()))
+	for c := range f.Owned().Cells() {
+		at := f.Index(c[0], c[1], c[2]) * size
+		clear(data[at : at+size])
+	}
+	return data
+}
+
+// For random shapes, on host and device: the source gives the owned cells in
+// any pieces, the sink takes them in any pieces, and ghost cells keep their
+// bits.
+func TestSourceAndSink(t *testing.T) {
+	dev := openDevice(t)
+	t.Run("float64", func(t *testing.T) { testSourceAndSink[float64](t, dev) })
+	t.Run("float32", func(t *testing.T) { testSourceAndSink[float32](t, dev) })
+	t.Run("complex128", func(t *testing.T) { testSourceAndSink[complex128](t, dev) })
+	must(t, dev.Close())
+}
+
+func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := genShape().Draw(t, "shape")
+		opts := s.options()
+		if rapid.Bool().Draw(t, "on the device") {
+			opts = append(opts, field.In(dev))
+		}
+		f := get(field.New[T](s.domain, s.box, opts...))(t)
+		setOwned(t, f, 0)
+		must(t, f.Upload())
+		must(t, f.NoteDeviceWrite())
+
+		size, cells := f.Kind().DiskSize(), int(s.box.Cells())
+		pieces := func(do func(first, last int)) {
+			for first := 0; first < cells; {
+				last := rapid.IntRange(first+1, cells).Draw(t, "piece")
+				do(first, last)
+				first = last
+			}
+		}
+		got := make([]byte, cells*size)
+		src := get(f.Source())(t)
+		pieces(func(first, last int) {
+			must(t, src.ReadCells(got[first*size:last*size], int64(first)))
+		})
+		if !bytes.Equal(got, onDisk(f, 0)) {
+			t.Fatal("source gives other cells")
+		}
+
+		before := ghosts(t, f)
+		// The sink has to bring the mirror up to date.
+		must(t, f.NoteDeviceWrite())
+		want := onDisk(f, 64)
+		sink := get(f.Sink())(t)
+		pieces(func(first, last int) {
+			must(t, sink.CheckCells(want[first*size:last*size], int64(first)))
+		})
+		checkOwned(t, f, 0)
+		pieces(func(first, last int) {
+			must(t, sink.WriteCells(want[first*size:last*size], int64(first)))
+		})
+		checkOwned(t, f, 64)
+		if !bytes.Equal(ghosts(t, f), before) {
+			t.Fatal("ghost cells have changed")
+		}
+		must(t, f.Upload())
+		must(t, f.NoteDeviceWrite())
+		checkOwned(t, f, 64)
+		if !bytes.Equal(ghosts(t, f), before) {
+			t.Fatal("ghost cells on the device have changed")
+		}
+		must(t, f.Free())
+	})
+}
+
+// The device's ghost cells, which the mirror doesn't have yet, survive a load.
+func TestSinkKeepsGhostCellsOfTheDevice(t *testing.T) {
+	dev := openDevice(t)
+	f := get(field.New[float64](domain(4, 4, 4), box(1, 3, 1, 3, 1, 3), field.Halo(1), field.In(dev)))(t)
+	add := newAdder(t, dev)
+	add.launch(t, f.Stream(), f, 42)
+	must(t, f.NoteDeviceWrite())
+	sink := get(f.Sink())(t)
+	must(t, sink.WriteCells(onDisk(f, 0), 0))
+	must(t, f.Upload())
+	add.launch(t, f.Stream(), f, 1)
+	must(t, f.NoteDeviceWrite())
+	checkOwned(t, f, 1)
+	if got := get(f.View())(t)[f.Index(-1, -1, -1)]; got != 43 {
+		t.Errorf("ghost cell is %v, want 43", got)
+	}
+	free(t, f.Free, add.module.Close, dev.Close)
+}
+
+// A source and a sink that were made before a device write see it.
+func TestSourceAndSinkNoticeLaterDeviceWrites(t *testing.T) {
+	dev := openDevice(t)
+	f := get(field.New[float64](domain(4, 4, 4), box(1, 3, 1, 3, 1, 3), field.Halo(1), field.In(dev)))(t)
+	add := newAdder(t, dev)
+	src, sink := get(f.Source())(t), get(f.Sink())(t)
+	add.launch(t, f.Stream(), f, 42)
+	must(t, f.NoteDeviceWrite())
+	got := make([]byte, 8)
+	must(t, src.ReadCells(got, 5))
+	if v := math.Float64frombits(binary.LittleEndian.Uint64(got)); v != 42 {
+		t.Errorf("source gives %v, want 42", v)
+	}
+	add.launch(t, f.Stream(), f, 1)
+	must(t, f.NoteDeviceWrite())
+	must(t, sink.WriteCells(make([]byte, 8), 5))
+	data := get(f.View())(t)
+	if data[f.Index(0, 0, 0)] != 43 || data[f.Index(1, 0, 1)] != 0 {
+		t.Errorf("cells are %v and %v, want 43 and 0", data[f.Index(0, 0, 0)], data[f.Index(1, 0, 1)])
+	}
+	free(t, f.Free, add.module.Close, dev.Close)
+}
+
+func TestSourceAndSinkReject(t *testing.T) {
+	f := get(field.New[float64](domain(4, 4, 4), domain(4, 4, 4).Box(), field.Halo(1)))(t)
+	setOwned(t, f, 0)
+	src, sink := get(f.Source())(t), get(f.Sink())(t)
+	for _, tt := range []struct {
+		name  string
+		bytes int
+		first int64
+	}{
+		{"half a cell", 12, 0},
+		{"more cells than there are", 65 * 8, 0},
+		{"a range that reaches past the end", 16, 63},
+		{"a first cell past the end", 8, 64},
+		{"nothing past the end", 0, 65},
+		{"a negative first cell", 8, -1},
+		{"the smallest first cell", 8, math.MinInt64},
+		{"the largest first cell", 8, math.MaxInt64},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := make([]byte, tt.bytes)
+			for what, err := range map[string]error{
+				"read": src.ReadCells(b, tt.first), "check": sink.CheckCells(b, tt.first), "write": sink.WriteCells(b, tt.first),
+			} {
+				_, isRange := errors.AsType[*pack.RangeError](err)
+				_, isPartial := errors.AsType[*pack.PartialCellError](err)
+				if !isRange && !isPartial {
+					t.Errorf("%s: error %v", what, err)
+				}
+			}
+		})
+	}
+	checkOwned(t, f, 0)
+}
+
+func TestFloat32RefusesOtherNumbers(t *testing.T) {
+	f := get(field.New[float32](domain(9, 9, 9), box(2, 5, 1, 5, 6, 8), field.Halo(1)))(t)
+	setOwned(t, f, 0)
+	sink := get(f.Sink())(t)
+	tests := []struct {
+		name string
+		bad  float64
+		cell int // number in the box of 3 x 4 x 2
+		want [3]int
+	}{
+		{"a fraction", 0.1, 0, [3]int{2, 1, 6}},
+		{"too large a number", 1e300, 4, [3]int{3, 2, 6}},
+		{"too small a number", 1e-300, 11, [3]int{4, 4, 6}},
+		{"one bit too much", 1 + 1.0/(1<<24), 23, [3]int{4, 4, 7}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := onDisk(f, 64)
+			binary.LittleEndian.PutUint64(b[8*tt.cell:], math.Float64bits(tt.bad))
+			// A piece of the cells that begins in the midst of a row.
+			first := min(tt.cell, 4)
+			for _, err := range []error{sink.CheckCells(b[8*first:], int64(first)), sink.WriteCells(b[8*first:], int64(first))} {
+				c, ok := errors.AsType[*field.CellError](err)
+				n, isNumber := errors.AsType[*pack.NotFloat32Error](err)
+				if !ok || !isNumber || c.Cell != tt.want || n.Value != tt.bad || n.Cell != int64(tt.cell) {
+					t.Fatalf("error %v, want one for cell %v", err, tt.want)
+				}
+				checkText(t, err, "write field: cell (", fmt.Sprintf("(%d, %d, %d): %v is not exactly a float32", tt.want[0], tt.want[1], tt.want[2], tt.bad))
+			}
+			checkOwned(t, f, 0)
+		})
+	}
+	t.Run("another cause keeps its text", func(t *testing.T) {
+		err := &field.CellError{Cell: [3]int{1, 2, 3}, Err: errFault}
+		checkText(t, err, "cell (1, 2, 3): injected")
+	})
+}
