@@ -122,7 +122,7 @@ func (u ulpJSON) MarshalJSON() ([]byte, error) {
 
 func (u ulpJSON) String() string {
 	if u == infinitelyFar {
-		return "inf"
+		return rough(math.Inf(1))
 	}
 	return strconv.FormatUint(uint64(u), 10)
 }
@@ -427,6 +427,7 @@ func (d *difference) write(a *app) {
 	}
 	switch {
 	case d.Grid.Difference == nil:
+	case d.Grid.Comparable && d.Metadata != nil: // it is among them
 	case d.Grid.Comparable:
 		fmt.Fprintf(a.out, "%s (that counts with --metadata)\n", *d.Grid.Difference)
 	default:

@@ -29,7 +29,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsTool) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	flag.Parse()
+	status := m.Run()
+	if prepared != "" {
+		if err := os.RemoveAll(prepared); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(status)
 }
 
 // outcome is what a command line came to.
@@ -264,7 +271,25 @@ func decodeJSON[T any](t *testing.T, o outcome) T {
 func results(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	dir := func(name string) string { return filepath.Join("results", "ckpt", name) }
+	if prepared == "" {
+		dir, err := os.MkdirTemp("", "fieldstone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepared = dir
+		makeResults(t, filepath.Join(dir, "results/ckpt"))
+	}
+	if err := os.CopyFS(".", os.DirFS(prepared)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prepared is a directory that results copies. TestMain removes it.
+var prepared string
+
+func makeResults(t *testing.T, ckpt string) {
+	t.Helper()
+	dir := func(name string) string { return filepath.Join(ckpt, name) }
 	if err := os.MkdirAll(dir(""), 0o777); err != nil {
 		t.Fatal(err)
 	}

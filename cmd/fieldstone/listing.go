@@ -49,6 +49,7 @@ type entry struct {
 	step       int64  // increment in the name; -1: none
 
 	info  publish.Info
+	whole bool // info is complete: nothing is wrong with the structure
 	state state
 	// cause is why the state isn't good, or can't be told.
 	cause error
@@ -168,6 +169,7 @@ func (e *entry) inspect() {
 	default:
 		var err error
 		e.info, err = publish.Inspect(e.path)
+		e.whole = err == nil
 		e.judge(err)
 	}
 }

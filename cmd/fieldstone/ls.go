@@ -146,7 +146,9 @@ func newListing(dir string, entries []*entry, verify bool) listing {
 		}
 		if m := e.info.Metadata; e.known() {
 			j.Increment, j.Time = &m.AcceptedIncrement, pointer(number(m.AcceptedTime))
-			j.Bytes = &e.info.Bytes
+			if e.whole {
+				j.Bytes = &e.info.Bytes
+			}
 			if m.Writer != nil && !m.Writer.Created.IsZero() {
 				j.Created = &m.Writer.Created
 			}
@@ -180,7 +182,9 @@ func writeListing(a *app, entries []*entry, verify bool) {
 		row := []string{e.name, e.word(), "", "", "", "", e.note(verify)}
 		if m := e.info.Metadata; e.known() {
 			row[2], row[3] = strconv.FormatInt(m.AcceptedIncrement, 10), exact(m.AcceptedTime)
-			row[4] = humanSize(e.info.Bytes)
+			if e.whole {
+				row[4] = humanSize(e.info.Bytes)
+			}
 			if m.Writer != nil && !m.Writer.Created.IsZero() {
 				row[5] = stamp(m.Writer.Created)
 			}

@@ -49,7 +49,7 @@ type shown struct {
 	*shownMetadata         // nil, and no keys, where the metadata can't be read
 	Checksums      bool    `json:"checksums"`
 	Sidecar        bool    `json:"sidecar"`
-	Bytes          int64   `json:"bytes"`
+	Bytes          *int64  `json:"bytes"` // null where files are missing or of a wrong size
 
 	metadata publish.Metadata
 }
@@ -161,8 +161,10 @@ func newShown(e *entry) shown {
 		State:     e.state,
 		Checksums: e.info.Checksums,
 		Sidecar:   e.info.Sidecar,
-		Bytes:     e.info.Bytes,
 		metadata:  e.info.Metadata,
+	}
+	if e.whole {
+		s.Bytes = &e.info.Bytes
 	}
 	if e.cause != nil {
 		s.Error = pointer(reason(e.path, e.cause))
@@ -209,7 +211,7 @@ func (a *app) addStats(ctx context.Context, s *shown) error {
 		return err
 	}
 	defer b.Close()
-	bar := a.start("read "+s.Path, s.Bytes)
+	bar := a.start("read "+s.Path, b.Info().Bytes)
 	defer bar.end()
 	for i := range s.Fields {
 		f := &s.Fields[i]
@@ -242,7 +244,7 @@ func (s *shown) write(a *app) {
 	t.row("format", strconv.Itoa(m.FormatVersion))
 	t.row("checksums", yesNo(s.Checksums))
 	t.row("sidecar", yesNo(s.Sidecar))
-	t.row("size", humanSize(s.Bytes))
+	t.row("size", s.size())
 	t.write(a.out, "  ")
 	if m.BoundaryConditions != nil {
 		fmt.Fprintln(a.out, "boundary conditions")
@@ -275,6 +277,13 @@ func (s *shown) write(a *app) {
 	t.write(a.out, "  ")
 }
 
+func (s *shown) size() string {
+	if s.Bytes == nil {
+		return "not known"
+	}
+	return humanSize(*s.Bytes)
+}
+
 func (v *shownStats) cells() []string {
 	return []string{rough(float64(v.Min)), rough(float64(v.Max)), rough(float64(v.Mean)), strconv.FormatInt(v.NaNs, 10)}
 }
@@ -297,7 +306,7 @@ func writeShort(a *app, bundles []shown, withStats bool) {
 		m := s.metadata
 		increment, time := strconv.FormatInt(m.AcceptedIncrement, 10), exact(m.AcceptedTime)
 		if !withStats {
-			t.row(name, increment, time, dimensions(m.Domain), strings.Join(m.Fields, ", "), orNone(m.MethodIdentity), humanSize(s.Bytes))
+			t.row(name, increment, time, dimensions(m.Domain), strings.Join(m.Fields, ", "), orNone(m.MethodIdentity), s.size())
 			continue
 		}
 		for _, f := range s.Fields {
