@@ -1,9 +1,9 @@
 package publish
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -15,41 +15,80 @@ type entry struct {
 	Value string
 }
 
-// agreeInputs is the first agreement of every call: no rank has an error with its
-// own inputs, and all ranks gave the same. The error names the first entry that
-// differs, with the value of rank 0 and that of the lowest rank that has another.
-func agreeInputs(ctx context.Context, c *comm.Comm, err error, entries []entry) error {
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrInput, err)
+// pathEntry is the path as the caller gave it.
+const pathEntry = "the path"
+
+// errPaths says that the ranks' paths differ: then no path can name the call in
+// an error that is to be the same on all ranks.
+var errPaths = fmt.Errorf("%w: the ranks disagree about the path", ErrInput)
+
+// named puts the call before an error that all ranks share.
+func named(op, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errPaths):
+		return fmt.Errorf("%s: %w", op, err)
 	}
+	return fmt.Errorf("%s %s: %w", op, path, err)
+}
+
+// agreeInputs is the first agreement of every call: the ranks mean the same path,
+// no rank has an error with its own inputs, and all ranks gave the same. The
+// first entry is the path. The error names the first entry that differs, with
+// the value of rank 0 and that of the lowest rank that has another.
+func agreeInputs(ctx context.Context, c *comm.Comm, invalid error, entries []entry) error {
+	text, err := json.Marshal(entries)
 	if err := c.Agree(ctx, err); err != nil {
 		return err
 	}
-	text, err := json.Marshal(entries)
+	texts, err := c.AllGather(ctx, text)
 	if err != nil {
 		return err
 	}
-	all, err := c.AllGather(ctx, text)
-	if err != nil {
+	// All ranks judge the same gathered lists, so their verdicts are the same.
+	all := make([][]entry, len(texts))
+	for r, text := range texts {
+		if err := json.Unmarshal(text, &all[r]); err != nil {
+			return fmt.Errorf("inputs of rank %d: %w", r, err)
+		}
+	}
+	for r, list := range all {
+		if a, b := all[0][0], list[0]; a != b {
+			return fmt.Errorf("%w: rank 0 has %s, rank %d has %s", errPaths, a.Value, r, b.Value)
+		}
+	}
+	if err := c.Agree(ctx, inputError(invalid)); err != nil {
 		return err
 	}
-	for r, b := range all {
-		if !bytes.Equal(b, all[0]) {
-			return disagreement(all[0], b, r)
+	for r, list := range all {
+		if err := sameEntries(all[0], list, r); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func disagreement(zero, other []byte, rank int) error {
-	var a, b []entry
-	if json.Unmarshal(zero, &a) == nil && json.Unmarshal(other, &b) == nil {
-		for i := range min(len(a), len(b)) {
-			if a[i] != b[i] {
-				return fmt.Errorf("%w: the ranks disagree about %s: rank 0 has %s, rank %d has %s",
-					ErrInput, a[i].What, a[i].Value, rank, b[i].Value)
+func sameEntries(zero, other []entry, rank int) error {
+	for i := range min(len(zero), len(other)) {
+		if a, b := zero[i], other[i]; a != b {
+			if a.What != b.What {
+				return fmt.Errorf("%w: the ranks disagree: rank 0 has %s %s, rank %d has %s %s",
+					ErrInput, a.What, a.Value, rank, b.What, b.Value)
 			}
+			return fmt.Errorf("%w: the ranks disagree about %s: rank 0 has %s, rank %d has %s",
+				ErrInput, a.What, a.Value, rank, b.Value)
 		}
 	}
-	return fmt.Errorf("%w: the ranks disagree: rank 0 has %s, rank %d has %s", ErrInput, zero, rank, other)
+	if len(zero) != len(other) {
+		return fmt.Errorf("%w: the ranks disagree: rank 0 gives %d inputs, rank %d gives %d", ErrInput, len(zero), rank, len(other))
+	}
+	return nil
+}
+
+func inputError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrInput, err)
 }

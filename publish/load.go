@@ -49,7 +49,7 @@ func LoadBundle(ctx context.Context, c *comm.Comm, dir string, want Request, opt
 	l := &load{c: c, o: o, dir: dir, want: want}
 	loaded, err := l.run(ctx, err)
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", dir, err)
+		return nil, named("load", dir, err)
 	}
 	return loaded, nil
 }
@@ -107,7 +107,7 @@ func (l *load) run(ctx context.Context, invalid error) (*Loaded, error) {
 func (l *load) agree(ctx context.Context, err error) error {
 	path, perr := filepath.Abs(l.dir)
 	err = errors.Join(err, perr)
-	inputs := []entry{{"the path", strconv.Quote(path)}, {"loading in place", strconv.FormatBool(l.o.inPlace)}}
+	inputs := []entry{{pathEntry, strconv.Quote(l.dir)}, {"the absolute path", strconv.Quote(path)}, {"loading in place", strconv.FormatBool(l.o.inPlace)}}
 	if len(l.want.Fields) == 0 {
 		err = errors.Join(err, errors.New("no field is wanted"))
 	} else {

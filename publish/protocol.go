@@ -34,6 +34,7 @@ const (
 type publication struct {
 	c       *comm.Comm
 	o       options
+	dir     string // the final path as the caller gave it
 	final   string // absolute
 	staging string
 	fields  string
@@ -76,10 +77,7 @@ func (p *publication) run(ctx context.Context, inputs []entry, invalid error, wr
 // agree checks the inputs on all ranks and that they are the same, before
 // anything is created.
 func (p *publication) agree(ctx context.Context, inputs []entry, invalid error) error {
-	entries := []entry{
-		{"the path", strconv.Quote(p.final)},
-		{"the durability", strconv.Itoa(int(p.o.durability))},
-	}
+	entries := append(p.pathEntries(), entry{"the durability", strconv.Itoa(int(p.o.durability))})
 	if invalid == nil {
 		var meta []entry
 		meta, invalid = p.metadataEntries()
@@ -87,6 +85,10 @@ func (p *publication) agree(ctx context.Context, inputs []entry, invalid error) 
 	}
 	entries = append(entries, entry{"the sidecar", string(p.sidecar)})
 	return agreeInputs(ctx, p.c, invalid, append(entries, inputs...))
+}
+
+func (p *publication) pathEntries() []entry {
+	return []entry{{pathEntry, strconv.Quote(p.dir)}, {"the absolute path", strconv.Quote(p.final)}}
 }
 
 // metadataEntries lists what the ranks must agree on, key by key.
@@ -431,7 +433,7 @@ func (p *publication) unlock() {
 // newPublication settles the paths. The final path is made absolute, so that
 // ranks with different working directories are found out.
 func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*publication, error) {
-	p := &publication{c: c, o: o, meta: meta}
+	p := &publication{c: c, o: o, dir: dir, meta: meta}
 	if dir == "" {
 		return p, errors.New("the path is empty")
 	}
@@ -481,14 +483,7 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	err = p.run(ctx, nil, err, func(ctx context.Context, dir string) (map[string]uint64, error) {
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
 	})
-	return p.wrap(dir, err)
-}
-
-func (p *publication) wrap(dir string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("publish %s: %w", dir, err)
+	return named("publish", dir, err)
 }
 
 // encodeSidecar turns the caller's value into the bytes of sidecar.json.

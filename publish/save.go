@@ -45,22 +45,22 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	p, perr := newPublication(c, dir, meta, o)
 	p.sidecar = sidecar
 	err = errors.Join(err, perr, serr, jerr)
-	if err := c.Agree(ctx, inputError(err)); err != nil {
-		return p.wrap(dir, err)
+	if err := agreeInputs(ctx, c, err, p.pathEntries()); err != nil {
+		return named("publish", dir, err)
 	}
 	// The hooks of boundary conditions may be collective, so they run when every
 	// rank is known to be here.
 	p.meta.BoundaryConditions, err = saveBoundaries(ctx, c, s.Boundaries)
 	if err != nil {
-		return p.wrap(dir, err)
+		return named("publish", dir, err)
 	}
 	plan, err := brick.NewPlan(ctx, c, meta.Domain.Size, box, brick.Float64, o.bricks()...)
 	if err != nil {
-		return p.wrap(dir, err)
+		return named("publish", dir, err)
 	}
 	defer plan.Close()
 	p.meta.Decomposition = &Decomposition{MPISize: c.Size(), LocalSize: box.Size, LocalOffset: box.Low}
-	return p.wrap(dir, p.run(ctx, inputs, p.meta.Validate(), func(ctx context.Context, dir string) (map[string]uint64, error) {
+	return named("publish", dir, p.run(ctx, inputs, p.meta.Validate(), func(ctx context.Context, dir string) (map[string]uint64, error) {
 		jobs := make([]brick.WriteJob, len(s.Fields))
 		for i, f := range s.Fields {
 			jobs[i] = brick.WriteJob{
@@ -81,13 +81,6 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	}))
 }
 
-func inputError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrInput, err)
-}
-
 // metadata describes the state, and gives the box that all fields share.
 func (s State) metadata() (Metadata, grid.Box, error) {
 	m := Metadata{
@@ -101,14 +94,17 @@ func (s State) metadata() (Metadata, grid.Box, error) {
 		return m, grid.Box{}, errors.New("a bundle needs at least one field")
 	}
 	for _, f := range s.Fields {
+		if f.Field == nil {
+			return m, grid.Box{}, fmt.Errorf("field %q is nil", f.ID)
+		}
 		m.Fields = append(m.Fields, f.ID)
 	}
-	box, domain, err := commonLayout(s.Fields)
-	if err != nil {
-		return m, box, err
+	m.Domain = s.Fields[0].Field.Domain()
+	if err := m.Validate(); err != nil {
+		return m, grid.Box{}, err
 	}
-	m.Domain = domain
-	return m, box, m.Validate()
+	box, _, err := commonLayout(s.Fields)
+	return m, box, err
 }
 
 // commonLayout checks that the fields have one domain and one box, and kinds that

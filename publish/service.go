@@ -74,10 +74,11 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	text, jerr := json.Marshal(cfg)
 	err = errors.Join(err, jerr)
 	if err := agreeInputs(ctx, c, err, []entry{
+		{pathEntry, fmt.Sprintf("%q", cfg.Checkpoint.Directory)},
 		{"the configuration of checkpoints", string(text)},
 		{"the checkpoint directory", fmt.Sprintf("%q", s.dir.dir)},
 	}); err != nil {
-		return nil, fmt.Errorf("checkpoint service: %w", err)
+		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
 	if s.dir.dir != "" {
 		err := s.onRoot(ctx, func() error {
