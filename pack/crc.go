@@ -66,14 +66,15 @@ func Combine(crcA, crcB uint64, lenB int64) uint64 {
 func remainder(r uint64, b []byte) uint64 {
 	head := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 15)
 	if blocks := (len(b) - head) &^ (crcBlock - 1); blocks > 0 {
-		r = remainderShort(r, b[:head])
+		r = remainderTables(r, b[:head])
 		r = ^crc64nvme.Update(^r, b[head:head+blocks])
 		b = b[head+blocks:]
 	}
-	return remainderShort(r, b)
+	return remainderTables(r, b)
 }
 
-func remainderShort(r uint64, b []byte) uint64 {
+// remainderTables is remainder in plain Go, 16 bytes at a time.
+func remainderTables(r uint64, b []byte) uint64 {
 	t := byteTables
 	for ; len(b) >= 16; b = b[16:] {
 		r ^= binary.LittleEndian.Uint64(b)
