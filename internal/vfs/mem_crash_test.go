@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
 
 package vfs_test
 
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
@@ -68,7 +69,7 @@ func script(t *testing.T, fsys vfs.FS, steps ...string) {
 			in := vfs.NewInject(fsys)
 			must(t, in.Fail(vfs.Rule{Kinds: []vfs.Kind{vfs.OpSync, vfs.OpSyncDir}, Err: syscall.EIO}))
 			if verb == "failsync" {
-				err = syncFile(in, arg)
+				err = syncFile(in, arg, os.O_RDWR)
 			} else {
 				err = in.SyncDir(arg)
 			}
@@ -85,8 +86,8 @@ func script(t *testing.T, fsys vfs.FS, steps ...string) {
 	}
 }
 
-func syncFile(in *vfs.Inject, name string) error {
-	f, err := in.OpenFile(name, os.O_RDWR, 0)
+func syncFile(fsys vfs.FS, name string, flag int) error {
+	f, err := fsys.OpenFile(name, flag, 0)
 	if err != nil {
 		return err
 	}
@@ -575,5 +576,65 @@ func TestMemHasNoRootToRemoveOrMove(t *testing.T) {
 	}
 	if got := state(t, m); got != "d/" {
 		t.Errorf("left %q", got)
+	}
+}
+
+func TestDirectoryHandleSyncsItsEntries(t *testing.T) {
+	m := vfs.NewMem()
+	script(t, m, "put:f=abc", "sync:f")
+	in := vfs.NewInject(m)
+	if err := syncFile(in, "/", os.O_RDONLY); err != nil {
+		t.Error(err)
+	}
+	if got := state(t, m.CrashClone(vfs.CrashOptions{})); got != "f=abc" {
+		t.Errorf("after the sync: %q", got)
+	}
+	script(t, m, "put:g=d", "sync:g")
+	in.FailAt(in.Count()+2, syscall.EIO)
+	if err := syncFile(in, "/", os.O_RDONLY); !errors.Is(err, syscall.EIO) {
+		t.Errorf("failed sync: %v, want EIO", err)
+	}
+	must(t, syncFile(in, "/", os.O_RDONLY))
+	if got := state(t, m.CrashClone(vfs.CrashOptions{})); got != "f=abc" {
+		t.Errorf("after the failed sync and another: %q", got)
+	}
+}
+
+func TestModTimeMovesWithChanges(t *testing.T) {
+	m := vfs.NewMem()
+	script(t, m, "mkdir:d", "put:f=a")
+	mtime := func(name string) time.Time {
+		t.Helper()
+		info, err := m.Lstat(name)
+		must(t, err)
+		return info.ModTime()
+	}
+	f, d := mtime("f"), mtime("d")
+	script(t, m, "sync:f", "sync:d/../f", "syncdir:d")
+	if !mtime("f").Equal(f) || !mtime("d").Equal(d) {
+		t.Error("a sync moved the time")
+	}
+	for !time.Now().After(f) || !time.Now().After(d) {
+		continue // the clock may be coarse
+	}
+	script(t, m, "write:f@0=b", "put:d/g")
+	if !mtime("f").After(f) || !mtime("d").After(d) {
+		t.Error("a change did not move the time")
+	}
+}
+
+func TestCrashOptionsPrintWhatATestNeedsToRepeatThem(t *testing.T) {
+	for _, test := range []struct {
+		opts vfs.CrashOptions
+		want string
+	}{
+		{vfs.CrashOptions{}, "keep none, seed 0, torn false"},
+		{vfs.CrashOptions{Keep: vfs.KeepRandom, Seed: 7, Torn: true}, "keep random, seed 7, torn true"},
+		{vfs.CrashOptions{Keep: vfs.KeepAll}, "keep all, seed 0, torn false"},
+		{vfs.CrashOptions{Keep: 9}, "keep Keep(9), seed 0, torn false"},
+	} {
+		if got := test.opts.String(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
 	}
 }
