@@ -139,7 +139,7 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return misused(c, fmt.Errorf("%s: want %s", c.Name(), what))
 		case len(args) > most:
-			return misused(c, fmt.Errorf("%s: want %s, got %d arguments", c.Name(), what, len(args)))
+			return misused(c, fmt.Errorf("%s: want %s, got %s", c.Name(), what, count(int64(len(args)), "argument")))
 		}
 		for _, arg := range args {
 			if arg == "" {
