@@ -221,7 +221,7 @@ func childCompete(dir, times string) int {
 func TestLockNeverHasTwoHolders(t *testing.T) {
 	t.Run("goroutines", func(t *testing.T) {
 		onAll(t, func(t *testing.T, b backend) {
-			if err := competeAll(b, b.path("lock"), b.path("marker"), 200); err != nil {
+			if err := competeAll(b, b.path("lock"), b.path("marker"), 60); err != nil {
 				t.Error(err)
 			}
 		})
@@ -230,7 +230,7 @@ func TestLockNeverHasTwoHolders(t *testing.T) {
 		dir := t.TempDir()
 		var children []*exec.Cmd
 		for range 3 {
-			cmd := child(t, "compete", dir, "150")
+			cmd := child(t, "compete", dir, "60")
 			must(t, cmd.Start())
 			children = append(children, cmd)
 		}
