@@ -9,3 +9,11 @@ func SetChunk(bytes int) int {
 	chunk = bytes
 	return old
 }
+
+// SetMultiple says whether the library takes calls from several threads at once,
+// and gives what it was.
+func SetMultiple(multiple bool) bool {
+	old := library.multiple
+	library.multiple = multiple
+	return old
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -80,21 +81,57 @@ func TestDataInPieces(t *testing.T) {
 				}
 			}
 		}
-		if chunk := 24; true { // at least one element of a reduction
-			defer mpi.SetChunk(mpi.SetChunk(chunk))
-			v := make([]int64, 100)
-			for i := range v {
-				v[i] = int64(i + rank)
-			}
-			if err := c.AllReduceInt64(mpi.Max, v, limit); err != nil {
-				t.Fatal(err)
-			}
-			for i, x := range v {
-				if x != int64(i+size-1) {
-					t.Errorf("maximum of element %d is %d", i, x)
-				}
+		mpi.SetChunk(24) // a reduction's pieces hold at least one element
+		v := make([]int64, 100)
+		for i := range v {
+			v[i] = int64(i + rank)
+		}
+		if err := c.AllReduceInt64(mpi.Max, v, limit); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range v {
+			if x != int64(i+size-1) {
+				t.Errorf("maximum of element %d is %d", i, x)
 			}
 		}
+	})
+}
+
+// Where the library takes one call at a time, two communicators that are used in
+// opposite order on every other rank still do not wait for each other.
+func TestCallsTakeTurns(t *testing.T) {
+	const limit = time.Minute
+	mpitest.Run(t, []int{2}, func(t *mpitest.T, cc *comm.Comm) {
+		a, err := cc.Handle().SplitNode(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := cc.Handle().SplitNode(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cc.Rank() == 1 {
+			a, b = b, a
+		}
+		defer mpi.SetMultiple(mpi.SetMultiple(false))
+		var wg sync.WaitGroup
+		first := make(chan struct{})
+		wg.Go(func() {
+			close(first)
+			for range 50 {
+				if err := a.AllReduceInt64(mpi.Sum, []int64{1}, limit); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		<-first
+		time.Sleep(50 * time.Millisecond) // a waits alone on both ranks
+		for range 50 {
+			if err := b.AllReduceInt64(mpi.Sum, []int64{1}, limit); err != nil {
+				t.Error(err)
+			}
+		}
+		wg.Wait()
 	})
 }
 
