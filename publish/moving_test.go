@@ -369,7 +369,7 @@ func TestMovingStateRoundTrip(t *testing.T) {
 		}
 		a.state = movingState{
 			XPos:  anyFloat("xpos").Draw(t, "xpos"),
-			Idx:   rapid.IntRange(0, maxMovingIndex).Draw(t, "idx"),
+			Idx:   rapid.IntRange(0, int(min(maxMovingIndex, math.MaxInt))).Draw(t, "idx"),
 			First: rapid.Bool().Draw(t, "first"),
 		}
 		text, err := a.CheckpointState(context.Background(), comm.Self())
