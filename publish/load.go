@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,10 +107,10 @@ func (l *load) run(ctx context.Context, invalid error) (*Loaded, error) {
 
 func (l *load) agree(ctx context.Context, err error) error {
 	path, perr := filepath.Abs(l.dir)
-	err = errors.Join(err, perr)
+	err = cmp.Or(err, perr)
 	inputs := []entry{{pathEntry, strconv.Quote(l.dir)}, {"the absolute path", strconv.Quote(path)}, {"loading in place", strconv.FormatBool(l.o.inPlace)}}
 	if len(l.want.Fields) == 0 {
-		err = errors.Join(err, errors.New("no field is wanted"))
+		err = cmp.Or(err, errors.New("no field is wanted"))
 	} else {
 		ids := make([]string, len(l.want.Fields))
 		for i, f := range l.want.Fields {
@@ -117,7 +118,7 @@ func (l *load) agree(ctx context.Context, err error) error {
 			inputs = append(inputs, entry{"field " + strconv.Itoa(i), strconv.Quote(f.ID)})
 		}
 		_, _, lerr := commonLayout(l.want.Fields)
-		err = errors.Join(err, CheckIDs(ids), lerr)
+		err = cmp.Or(err, CheckIDs(ids), lerr)
 	}
 	return agreeInputs(ctx, l.c, err, inputs)
 }

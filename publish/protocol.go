@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -184,7 +185,7 @@ func (p *publication) seenByAll(ctx context.Context) error {
 	if node.Rank() == 0 {
 		err = p.awaitNonce(ctx)
 	}
-	if err := p.c.Agree(ctx, errors.Join(err, node.Free())); err != nil {
+	if err := p.c.Agree(ctx, cmp.Or(err, node.Free())); err != nil {
 		return err
 	}
 	p.o.step(StepStaged, p.staging)
@@ -476,9 +477,9 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	o, err := newOptions(opts)
 	p, perr := newPublication(c, dir, meta, o)
 	p.meta.FormatVersion, p.meta.Writer = formatVersion, nil
-	err = errors.Join(err, perr, p.meta.Validate())
+	err = cmp.Or(err, perr, p.meta.Validate())
 	if write == nil {
-		err = errors.Join(err, errors.New("no function writes the fields"))
+		err = cmp.Or(err, errors.New("no function writes the fields"))
 	}
 	err = p.run(ctx, nil, err, func(ctx context.Context, dir string) (map[string]uint64, error) {
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	sidecar, jerr := encodeSidecar(s.Sidecar)
 	p, perr := newPublication(c, dir, meta, o)
 	p.sidecar = sidecar
-	err = errors.Join(err, perr, serr, jerr)
+	err = cmp.Or(err, perr, serr, jerr)
 	if err := agreeInputs(ctx, c, err, p.pathEntries()); err != nil {
 		return named("publish", dir, err)
 	}

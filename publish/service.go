@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,17 +63,17 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
 	var err error
 	s.o, err = newOptions(opts)
-	err = errors.Join(err, cfg.Validate())
+	err = cmp.Or(err, cfg.Validate())
 	if cfg.Checkpoint.Keep > 0 && s.o.durability != Full {
-		err = errors.Join(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
+		err = cmp.Or(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
 	}
 	if cfg.Checkpoint.Directory != "" {
 		dir, aerr := filepath.Abs(cfg.Checkpoint.Directory)
-		err = errors.Join(err, aerr)
+		err = cmp.Or(err, aerr)
 		s.dir = checkpoints{o: &s.o, dir: dir}
 	}
 	text, jerr := json.Marshal(cfg)
-	err = errors.Join(err, jerr)
+	err = cmp.Or(err, jerr)
 	if err := agreeInputs(ctx, c, err, []entry{
 		{pathEntry, fmt.Sprintf("%q", cfg.Checkpoint.Directory)},
 		{"the configuration of checkpoints", string(text)},
