@@ -19,8 +19,9 @@
 //	}
 //	fmt.Printf("%016x\n", pack.Finish(sum.Part(), 8*l.Cells()))
 //
-// Nothing here allocates, starts goroutines or does I/O. Wrong lengths and
-// ranges are errors ([*SizeError], [*RangeError], [*PartialCellError]) that say
+// Moving cells does not allocate (on a big-endian host, reading from the bytes of
+// a file does), and nothing here starts goroutines or does I/O. Source and
+// destination must not overlap. Wrong lengths and ranges are errors ([*SizeError], [*RangeError], [*PartialCellError]) that say
 // what was given and what was wanted; then nothing has been moved.
 //
 // # Element types
