@@ -43,7 +43,7 @@
 // # Concurrency
 //
 // One goroutine at a time uses a Comm. Different communicators may be used at
-// the same time where MPI granted MPI_THREAD_MULTIPLE; with less, calls that
-// wait exclude each other, so that two communicators used in different orders
-// on different ranks would wait for each other until the limit.
+// the same time: where MPI did not grant MPI_THREAD_MULTIPLE their calls take
+// turns. A host program that initialised MPI with less than
+// MPI_THREAD_SERIALIZED calls from its one thread for MPI.
 package comm

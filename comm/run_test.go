@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"pgregory.net/rapid"
 )
 
 // The mistakes that a Run group notices. Each rank does its part; all of those
@@ -53,6 +58,30 @@ func TestRunNotices(t *testing.T) {
 			[]error{comm.ErrMismatch, comm.ErrDead},
 		},
 		{
+			"another length of the same reduction",
+			func(c *comm.Comm) error { return c.AllReduceInt64(ctx, comm.Sum, make([]int64, 2)) },
+			[]string{"AllReduceInt64 (sum of 2)", "Meet"},
+			[]error{comm.ErrMismatch, comm.ErrDead},
+		},
+		{
+			"another root",
+			func(c *comm.Comm) error { _, err := c.Broadcast(ctx, 2, nil); return err },
+			[]string{"Broadcast from 2"},
+			[]error{comm.ErrMismatch, comm.ErrDead},
+		},
+		{
+			"a message longer than its buffer",
+			func(c *comm.Comm) error { return c.SendRecv(ctx, 1, make([]byte, 2), 1, make([]byte, 1), 0) },
+			[]string{"message of 2 bytes for a buffer of 1"},
+			[]error{comm.ErrDead},
+		},
+		{
+			"a split",
+			func(c *comm.Comm) error { _, err := c.Split(0, 0); return err },
+			[]string{"rank 1 called Split"},
+			[]error{comm.ErrMismatch, comm.ErrDead},
+		},
+		{
 			"a partner that sends nothing",
 			func(c *comm.Comm) error { return c.SendRecv(ctx, -1, nil, 0, make([]byte, 1), 0) },
 			[]string{"waited 200ms in"},
@@ -90,6 +119,178 @@ func TestRunNotices(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A group that ranks split off knows of a rank that leaves, and a message that
+// was sent before arrives all the same.
+func TestRunNoticesInParts(t *testing.T) {
+	ctx := context.Background()
+	var mail []byte
+	err := comm.Run(4, func(c *comm.Comm) error {
+		part, err := c.Split(c.Rank()/2, 0)
+		if err != nil {
+			return err
+		}
+		switch c.Rank() {
+		case 0, 1:
+			return part.Meet(ctx) // nobody is missing here
+		case 3:
+			return part.SendRecv(ctx, 0, []byte("last words"), -1, nil, 0)
+		}
+		mail = make([]byte, len("last words"))
+		if err := part.SendRecv(ctx, -1, nil, 1, mail, 0); err != nil {
+			return err
+		}
+		if err := part.SendRecv(ctx, -1, nil, 1, mail, 0); !errors.Is(err, comm.ErrLeft) {
+			return fmt.Errorf("received from a rank that left: %w", err)
+		}
+		if err := part.Meet(ctx); !errors.Is(err, comm.ErrLeft) {
+			return fmt.Errorf("met a rank that left: %w", err)
+		}
+		return nil
+	})
+	if err != nil || string(mail) != "last words" {
+		t.Errorf("mail %q, %v", mail, err)
+	}
+}
+
+// Two goroutines that use one communicator at once are found out, while the
+// other rank has not come yet.
+func TestRunNoticesTwoCallsAtOnce(t *testing.T) {
+	ctx := context.Background()
+	found := make(chan struct{})
+	var errs [2]error
+	comm.Run(2, func(c *comm.Comm) error {
+		if c.Rank() == 0 {
+			<-found
+			return c.Meet(ctx)
+		}
+		defer close(found)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = c.Meet(ctx) })
+		}
+		wg.Wait()
+		return nil
+	})
+	for _, err := range errs {
+		if !errors.Is(err, comm.ErrMismatch) {
+			t.Errorf("a call beside another gave %v", err)
+		}
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	nop := func(c *comm.Comm) error { return nil }
+	for name, err := range map[string]error{
+		"no ranks":         comm.Run(0, nop),
+		"a limit of zero":  comm.Run(1, nop, comm.Watch(0)),
+		"a negative limit": comm.Run(1, nop, comm.Watch(-time.Second)),
+	} {
+		if err == nil {
+			t.Errorf("run with %s", name)
+		}
+	}
+}
+
+// The ranks' errors and panics come back, each with its rank.
+func TestRunJoinsErrors(t *testing.T) {
+	err := comm.Run(3, func(c *comm.Comm) error {
+		switch c.Rank() {
+		case 0:
+			return errPaper
+		case 2:
+			panic("ouch")
+		}
+		return nil
+	})
+	var p *comm.PanicError
+	if !errors.Is(err, errPaper) || !errors.As(err, &p) || p.Value != "ouch" || !strings.Contains(string(p.Stack), "TestRunJoinsErrors") {
+		t.Errorf("joined errors are %v", err)
+	}
+	if err.Error() != "rank 0: no more paper\nrank 2: panic: ouch" {
+		t.Errorf("text is %q", err)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	for name, register := range map[string]func(){
+		"a name that is taken": func() { comm.Register("comm_test.errPaper", errors.New("other")) },
+		"nil":                  func() { comm.Register("comm_test.nil", nil) },
+	} {
+		if err := comm.Protect(func() error { register(); return nil }); err == nil {
+			t.Errorf("registered %s", name)
+		}
+	}
+	comm.Register("comm_test.errPaper", errPaper) // the same again
+}
+
+// Random ranks fail with random texts: all ranks agree on the lowest one's.
+func TestAgreeProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.String(), 1, 9).Draw(t, "texts")
+		fails := rapid.SliceOfN(rapid.Bool(), len(texts), len(texts)).Draw(t, "fails")
+		agreed := make([]error, len(texts))
+		err := comm.Run(len(texts), func(c *comm.Comm) error {
+			var own error
+			if fails[c.Rank()] {
+				own = errors.New(texts[c.Rank()])
+			}
+			agreed[c.Rank()] = c.Agree(context.Background(), own)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := slices.Index(fails, true)
+		for rank, err := range agreed {
+			if first < 0 && err != nil {
+				t.Fatalf("rank %d: %v", rank, err)
+			}
+			if first >= 0 && (err == nil || err.Error() != fmt.Sprintf("rank %d: %s", first, texts[first])) {
+				t.Fatalf("rank %d: %v", rank, err)
+			}
+		}
+	})
+}
+
+func ExampleComm_Agree() {
+	ctx := context.Background()
+	comm.Run(2, func(c *comm.Comm) error {
+		var err error
+		if c.Rank() == 1 {
+			_, err = os.Open("no such file")
+		}
+		// Both ranks see rank 1's error, errno and all, and can branch alike.
+		err = c.Agree(ctx, err)
+		if c.Rank() == 0 {
+			fmt.Println(err)
+			fmt.Println(errors.Is(err, fs.ErrNotExist))
+		}
+		return nil
+	})
+	// Output:
+	// rank 1: open no such file: no such file or directory
+	// true
+}
+
+func ExampleComm_Split() {
+	ctx := context.Background()
+	comm.Run(5, func(c *comm.Comm) error {
+		half, err := c.Split(c.Rank()%2, c.Rank())
+		if err != nil {
+			return err
+		}
+		sum := []int64{int64(c.Rank())}
+		if err := half.AllReduceInt64(ctx, comm.Sum, sum); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println("even ranks:", half.Size(), "sum:", sum[0])
+		}
+		return half.Free()
+	})
+	// Output: even ranks: 3 sum: 6
 }
 
 func ExampleRun() {
