@@ -30,13 +30,4 @@ var lifeChecks = []Check{
 		c.wantError("synchronize", c.space.Synchronize(), device.ErrClosed)
 		c.wantError("second close", c.space.Close(), device.ErrClosed)
 	}},
-	{"a space can be closed with work in a queue", func(c *checker) {
-		s, err := c.space.NewStream()
-		c.must(err)
-		p, host := c.memory(bulk), c.pinned(bulk, 1)
-		c.must(s.CopyToDevice(p, host))
-		c.must(s.Close())
-		// The memory may be freed only once the copy is over.
-		c.must(c.space.Synchronize())
-	}},
 }

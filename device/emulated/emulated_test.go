@@ -3,10 +3,12 @@ package emulated_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/device"
@@ -132,10 +134,12 @@ func TestModesSayWhenWorkRuns(t *testing.T) {
 			d := open(t, emulated.Schedule(mode))
 			s := newStream(t, d)
 			ran := make(chan struct{})
-			must(t, emulated.RegisterModule(t.Name(), map[string]emulated.KernelFunc{
+			// Names of modules are for good, and tests may run more than once.
+			name := fmt.Sprintf("tell %d", tells.Add(1))
+			must(t, emulated.RegisterModule(name, map[string]emulated.KernelFunc{
 				"tell": func(*emulated.Launch) error { close(ran); return nil },
 			}))
-			m, err := d.LoadModule(emulated.Image(t.Name()))
+			m, err := d.LoadModule(emulated.Image(name))
 			must(t, err)
 			k, err := m.Kernel("tell")
 			must(t, err)
@@ -145,6 +149,8 @@ func TestModesSayWhenWorkRuns(t *testing.T) {
 		})
 	}
 }
+
+var tells atomic.Int64
 
 func TestTransfersAreCounted(t *testing.T) {
 	d := open(t)

@@ -2,6 +2,7 @@ package emulated_test
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/device/emulated"
@@ -51,9 +52,8 @@ func Example() {
 	// [7 7 7] {1 3}
 }
 
-// A kernel is a Go function that does what all threads of a launch do.
-func ExampleRegisterModule() {
-	err := emulated.RegisterModule("example", map[string]emulated.KernelFunc{
+var registerScale = sync.OnceValue(func() error {
+	return emulated.RegisterModule("example", map[string]emulated.KernelFunc{
 		"scale": func(l *emulated.Launch) error {
 			p, n, factor := l.Ptr(), l.Int64(), l.Float64()
 			x, err := emulated.Slice[float64](l, p, n)
@@ -63,7 +63,12 @@ func ExampleRegisterModule() {
 			return err
 		},
 	})
-	if err != nil {
+})
+
+// A kernel is a Go function that does what all threads of a launch do. Modules
+// are registered once for the program.
+func ExampleRegisterModule() {
+	if err := registerScale(); err != nil {
 		fmt.Println(err)
 		return
 	}
