@@ -56,7 +56,7 @@ demo: build
 	$(OUT)/demo -solver $(OUT)/dendrite -mpirun mpirun.$(MPI) -mpi $(MPI)
 
 bench: deps
-	go test -run='^$$' -bench='$(BENCH)' -benchmem ./...
+	$(WITH) go test -p=1 -run='^$$' -bench='$(BENCH)' -benchmem ./...
 
 # Every fuzz target of every package, FUZZTIME each.
 fuzz: deps
