@@ -129,6 +129,9 @@ func (s sample) save(t *testing.T, dir string) string {
 		}
 		state.Fields = append(state.Fields, field.Named{ID: f.id, Field: fld})
 	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	err := publish.SaveBundle(t.Context(), comm.Self(), dir, state, publish.WithDurability(publish.None))
 	if err != nil {
 		t.Fatal(err)
@@ -290,9 +293,6 @@ var prepared string
 func makeResults(t *testing.T, ckpt string) {
 	t.Helper()
 	dir := func(name string) string { return filepath.Join(ckpt, name) }
-	if err := os.MkdirAll(dir(""), 0o777); err != nil {
-		t.Fatal(err)
-	}
 	for _, n := range []int64{9, 10, 20, 30} {
 		s := sample{increment: n}
 		if n == 20 {
