@@ -28,7 +28,7 @@ func ExampleOpenBundle() {
 	}
 	fmt.Println(cells)
 
-	stats, err := b.Stats(context.Background(), "temperature")
+	stats, err := b.Stats(context.Background(), "temperature", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

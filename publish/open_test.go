@@ -461,7 +461,7 @@ func TestVerifyCanBeCancelled(t *testing.T) {
 	if _, err := OpenBundle(dir, VerifyOnOpen(ctx)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.Stats(ctx, "a"); !errors.Is(err, context.Canceled) {
+	if _, err := b.Stats(ctx, "a", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -649,7 +649,7 @@ func TestReadErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			trace.err = c.errno
-			_, serr := b.Stats(context.Background(), "phi")
+			_, serr := b.Stats(context.Background(), "phi", nil)
 			for i, err := range []error{
 				b.ReadField("phi", make([]float64, 60)),
 				b.ReadBox("phi", grid.Box{Size: [3]int{2, 2, 1}}, make([]float64, 4)),
@@ -723,7 +723,7 @@ func TestStats(t *testing.T) {
 				size: [3]int{len(c.cells), 1, 1}, fields: []string{"a"},
 				value: func(_ int, cell int64) float64 { return c.cells[cell] },
 			}.write(t))
-			got, err := b.Stats(context.Background(), "a")
+			got, err := b.Stats(context.Background(), "a", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -734,13 +734,13 @@ func TestStats(t *testing.T) {
 	}
 	t.Run("a field of several pieces", func(t *testing.T) {
 		b := openTestBundle(t, testBundle{size: [3]int{512, 512, 2}, fields: []string{"a"}}.write(t))
-		got, err := b.Stats(context.Background(), "a")
+		got, err := b.Stats(context.Background(), "a", nil)
 		if want := (Stats{1 << 19, 0, 0, 1<<19 - 1, (1<<19 - 1) / 2.}); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	})
 	t.Run("a field that isn't there", func(t *testing.T) {
-		if _, err := openTestBundle(t, plainBundle.write(t)).Stats(context.Background(), "psi"); !errors.Is(err, ErrNoField) {
+		if _, err := openTestBundle(t, plainBundle.write(t)).Stats(context.Background(), "psi", nil); !errors.Is(err, ErrNoField) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -18,7 +18,10 @@ type Stats struct {
 // mean. The result depends on the cells only. The mean is that of a compensated
 // sum: it is accurate to a few units in the last place of the largest
 // magnitude, and it doesn't overflow.
-func (b *Bundle) Stats(ctx context.Context, id string) (Stats, error) {
+//
+// progress, if not nil, is called after each piece with the number of bytes that
+// are done and to be done.
+func (b *Bundle) Stats(ctx context.Context, id string, progress func(done, total int64)) (Stats, error) {
 	if _, err := b.Field(id); err != nil {
 		return Stats{}, err
 	}
@@ -27,10 +30,14 @@ func (b *Bundle) Stats(ctx context.Context, id string) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	a := newAccumulator()
+	a, done := newAccumulator(), int64(0)
 	err = b.stream(ctx, f, path, b.fieldBytes(), b.buffer(), func(piece []byte) {
 		for i := 0; i < len(piece); i += 8 {
 			a.add(math.Float64frombits(binary.LittleEndian.Uint64(piece[i:])))
+		}
+		done += int64(len(piece))
+		if progress != nil {
+			progress(done, b.fieldBytes())
 		}
 	})
 	if err := errors.Join(err, f.Close()); err != nil {

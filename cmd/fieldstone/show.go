@@ -211,16 +211,19 @@ func (a *app) addStats(ctx context.Context, s *shown) error {
 		return err
 	}
 	defer b.Close()
-	bar := a.start("read "+s.Path, b.Info().Bytes)
+	bar := a.start("read "+s.Path, int64(len(s.Fields))*8*s.metadata.Domain.Cells())
 	defer bar.end()
 	for i := range s.Fields {
 		f := &s.Fields[i]
-		v, err := b.Stats(ctx, f.ID)
+		var seen int64
+		v, err := b.Stats(ctx, f.ID, func(done, _ int64) {
+			bar.add(done - seen)
+			seen = done
+		})
 		if err != nil {
 			return err
 		}
 		f.Stats = &shownStats{Min: number(v.Min), Max: number(v.Max), Mean: number(v.Mean), NaNs: v.NaNs}
-		bar.add(f.Bytes)
 	}
 	return nil
 }
