@@ -127,6 +127,7 @@ func TestResidencyAgreesWithModel(t *testing.T) {
 	add := newAdder(t, dev)
 	rapid.Check(t, func(t *rapid.T) {
 		f := get(field.New[float64](domain(3, 2, 2), domain(3, 2, 2).Box(), field.Halo(1), field.In(dev)))(t)
+		t.Cleanup(func() { must(t, f.Free()) }) // also of runs that end early
 		cells := int(f.Layout().PaddedCells())
 		var host, device float64 // the value of every cell
 		var state field.Residency
@@ -184,7 +185,6 @@ func TestResidencyAgreesWithModel(t *testing.T) {
 				}
 			},
 		})
-		must(t, f.Free())
 	})
 	free(t, add.module.Close, dev.Close)
 }

@@ -57,6 +57,7 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 			opts = append(opts, field.In(dev))
 		}
 		f := get(field.New[T](s.domain, s.box, opts...))(t)
+		t.Cleanup(func() { must(t, f.Free()) }) // also of runs that end early
 		setOwned(t, f, 0)
 		must(t, f.Upload())
 		must(t, f.NoteDeviceWrite())
@@ -100,7 +101,6 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 		if !bytes.Equal(ghosts(t, f), before) {
 			t.Fatal("ghost cells on the device have changed")
 		}
-		must(t, f.Free())
 	})
 }
 
