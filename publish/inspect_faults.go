@@ -41,7 +41,7 @@ type faultFinder struct {
 	of     map[string]bool // files that have a fault
 
 	trusted bool             // the metadata are readable, and those that were published
-	sizes   map[string]int64 // of the fields that have to be read
+	sizes   map[string]int64 // of the files whose contents are to be verified
 	order   []string         // of the same
 }
 
@@ -168,7 +168,7 @@ func (f *faultFinder) fields() error {
 			_ = f.keep(wrongSize(b.dir, file, size, want))
 			ok = false
 		}
-		if ok {
+		if _, listed := b.sums[file]; ok && listed {
 			f.sizes[file] = size
 			f.order = append(f.order, file)
 		}
@@ -201,9 +201,8 @@ func (f *faultFinder) files() []string {
 
 // contents compares the checksums of the fields.
 func (f *faultFinder) contents(ctx context.Context, progress func(file string, done, total int64)) error {
-	b := f.bundle
-	if b.sums == nil {
-		return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	var done, total int64
 	for _, size := range f.sizes {
@@ -211,11 +210,8 @@ func (f *faultFinder) contents(ctx context.Context, progress func(file string, d
 	}
 	buffer := make([]byte, readBuffer)
 	for _, file := range f.order {
-		if _, listed := b.sums[file]; !listed {
-			continue
-		}
 		start := done
-		err := b.verifyFile(ctx, file, f.sizes[file], buffer, func(n int64) {
+		err := f.bundle.verifyFile(ctx, file, f.sizes[file], buffer, func(n int64) {
 			done += n
 			if progress != nil {
 				progress(file, done, total)
