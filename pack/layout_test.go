@@ -32,7 +32,7 @@ func TestLayoutValidate(t *testing.T) {
 		{"an axis of the largest int", Layout{Size: [3]int{most, 1, 1}}, "more than"},
 		{"a halo of the largest int", Layout{Size: [3]int{1, 1, 1}, Halo: [3]int{most, 0, 0}}, "more than"},
 		{"all of it the largest int", Layout{Size: [3]int{most, most, most}, Halo: [3]int{most, most, most}}, "more than"},
-		{"an empty axis that would hide an overflow", Layout{Size: [3]int{0, most >> 20, most >> 20}}, "more than"},
+		{"an empty axis that would hide an overflow", Layout{Size: [3]int{0, most >> 8, most >> 8}}, "more than"},
 		{"the halo alone too large", Layout{Size: [3]int{1, 1, 1}, Halo: [3]int{1 << 20, 1 << 20, 1 << 20}}, "more than"},
 		{"most cells that complex128 can have", Layout{Size: [3]int{math.MaxInt / 16, 1, 1}}, ""},
 		{"one more", Layout{Size: [3]int{math.MaxInt/16 + 1, 1, 1}}, "more than"},
@@ -201,8 +201,12 @@ func TestMovingCellsDoesNotAllocate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			if n := testing.AllocsPerRun(20, func() { err = fn() }); n != 0 || err != nil {
-				t.Errorf("%v allocations, error %v", n, err)
+			n := testing.AllocsPerRun(20, func() { err = fn() })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if swaps := bigEndian && (name == "unpack bytes" || name == "narrow bytes"); n != 0 && !swaps {
+				t.Errorf("%v allocations", n)
 			}
 		})
 	}
