@@ -54,7 +54,7 @@
 // # Speed
 //
 // One core (AMD EPYC of the Turin generation, 2 virtual cores), GB/s of packed
-// float64 bytes, the best of 60 runs; a plain copy in the same chunks of 1 MiB
+// float64 bytes, the best of 40 to 60 runs; a plain copy in the same chunks of 1 MiB
 // (BenchmarkCopy) has 25.
 //
 //	halo, cells of a row        0, 256   1, 256   2, 256   2, 64   2, 16   4, 16
@@ -64,9 +64,9 @@
 //
 //	go test -run '^$' -bench 'Copy|Pack' -benchtime 1x -count 60 ./pack
 //
-// Widening runs at 5.0 and narrowing, with its check, at 2.7, at all halos:
+// Widening runs at 5.0 and narrowing, with its check, at 2.7, with halos 0 and 2:
 //
-//	go test -run '^$' -bench 'Widen|Narrow' -benchtime 1x -count 60 ./pack
+//	go test -run '^$' -bench 'Widen|Narrow' -benchtime 1x -count 40 ./pack
 //
 // The checksum alone, in nanoseconds a call, against crc64nvme, which is given
 // whole aligned blocks only, and skipping a gap:
