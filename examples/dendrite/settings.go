@@ -34,7 +34,7 @@ type settings struct {
 func defaults() settings {
 	set := settings{
 		Grid:     [2]int{320, 320},
-		Steps:    4500,
+		Steps:    4000,
 		Model:    kobayashi.Snowflake(),
 		halo:     kobayashi.Reach,
 		progress: progressAuto,

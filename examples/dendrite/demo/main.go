@@ -25,7 +25,7 @@ func main() {
 	flag.StringVar(&o.mpirun, "mpirun", "", "the launcher (default mpirun.openmpi or mpirun.mpich)")
 	flag.StringVar(&o.dir, "dir", filepath.Join("build", "demo"), "working `directory`")
 	flag.IntVar(&o.cells, "cells", 320, "cells along x and y")
-	flag.Int64Var(&o.steps, "steps", 4500, "time steps")
+	flag.Int64Var(&o.steps, "steps", 4000, "time steps")
 	flag.Int64Var(&o.every, "every", 500, "steps between two checkpoints")
 	flag.IntVar(&o.killAt, "kill", 5, "the `publication` in which the first run is killed, from 2")
 	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "time after which a run counts as hanging")
