@@ -28,6 +28,7 @@ type Request struct {
 
 // Loaded is what a load found beside the fields.
 type Loaded struct {
+	Path     string // of the bundle
 	Metadata Metadata
 	Sidecar  json.RawMessage // nil: none
 
@@ -102,7 +103,7 @@ func (l *load) run(ctx context.Context, invalid error) (*Loaded, error) {
 	if l.head.Sums == nil {
 		l.o.log.Warn("the bundle has no checksums: only sizes were checked", "bundle", l.dir)
 	}
-	return &Loaded{Metadata: l.meta, Sidecar: l.head.Sidecar, Verified: l.head.Sums != nil}, nil
+	return &Loaded{Path: l.dir, Metadata: l.meta, Sidecar: l.head.Sidecar, Verified: l.head.Sums != nil}, nil
 }
 
 func (l *load) agree(ctx context.Context, err error) error {

@@ -62,6 +62,7 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
 		switch {
 		case err == nil:
+			loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
 			return loaded, s.setAside(ctx, bad)
 		case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
 			return nil, err

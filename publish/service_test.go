@@ -200,7 +200,7 @@ func TestLatestRestoresTheHighestIncrementByNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := withService(t, fsys, 3, serviceConfig(Latest), nil, func(s session) error {
-		if s.loaded == nil || s.loaded.Metadata.AcceptedIncrement != 10 {
+		if s.loaded == nil || s.loaded.Metadata.AcceptedIncrement != 10 || s.loaded.Path != "/data/ckpt/step_10" {
 			return fmt.Errorf("loaded %+v", s.loaded)
 		}
 		return s.c.Agree(context.Background(), s.solver.check(10))

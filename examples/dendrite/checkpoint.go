@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/examples/dendrite/internal/kobayashi"
@@ -62,10 +61,7 @@ func (k *checkpoints) restore(ctx context.Context) error {
 	if err != nil || loaded == nil {
 		return err
 	}
-	k.last, k.lastAt = k.cfg.RestartFrom, k.sim.increment
-	if k.last == publish.Latest {
-		k.last = filepath.Join(k.cfg.Checkpoint.Directory, publish.StepName(k.lastAt))
-	}
+	k.last, k.lastAt = loaded.Path, k.sim.increment
 	k.say.restarted(k.last, k.sim)
 	return nil
 }
