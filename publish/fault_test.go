@@ -627,3 +627,42 @@ func TestWithoutLocksTheNonceGuards(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestACallbackOfAStepThatPanicsFailsItsRankUntilTheRename(t *testing.T) {
+	for _, rank := range []int{0, 1} {
+		for _, step := range []Step{StepLocked, StepStaged, StepField, StepWritten, StepMetadata, StepChecksums, StepSynced, StepRenamed, StepPublished} {
+			if rank != 0 && step != StepStaged && step != StepField && step != StepWritten {
+				continue // the other steps are those of rank 0
+			}
+			t.Run(fmt.Sprintf("rank %d when %s", rank, step), func(t *testing.T) {
+				fsys := newFS(t)
+				before := fsys.Dump()
+				err := onRanks(t, 2, func(c *comm.Comm) error {
+					s, err := newTestSolver(c, 1, "phi", "T")
+					if err == nil {
+						err = s.advance(1)
+					}
+					if err := c.Agree(context.Background(), err); err != nil {
+						return err
+					}
+					return SaveBundle(context.Background(), c, "/data/step_1", s.state(), Filesystem(fsys), OnStep(func(s Step, _ string) {
+						if s == step && c.Rank() == rank {
+							panic("no more paper")
+						}
+					}))
+				})
+				if step == StepRenamed || step == StepPublished {
+					if err != nil {
+						t.Errorf("after the rename: %v", err)
+					}
+					if err := loadStep(t, fsys, 1, "/data/step_1", 1); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				wantError(t, err, nil, fmt.Sprintf("rank %d", rank), "no more paper")
+				sameFiles(t, fsys, before)
+			})
+		}
+	}
+}

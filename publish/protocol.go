@@ -44,7 +44,8 @@ type publication struct {
 	sums    map[string]uint64 // checksums of the fields that are known already
 	lock    vfs.Lock
 	nonce   string
-	owned   bool // the staging directory is of our making
+	owned   bool  // the staging directory is of our making
+	hook    error // of a step's callback that panicked, until the next agreement
 }
 
 // writer puts the fields into staging. It is collective and returns the same
@@ -113,11 +114,21 @@ func (p *publication) metadataEntries() ([]entry, error) {
 
 // onRoot runs f on rank 0 and agrees on its outcome.
 func (p *publication) onRoot(ctx context.Context, f func() error) error {
-	var err error
-	if p.c.Rank() == 0 {
+	err := p.hook
+	if err == nil && p.c.Rank() == 0 {
 		err = comm.Protect(f)
 	}
-	return p.c.Agree(ctx, err)
+	return p.c.Agree(ctx, cmp.Or(err, p.hook))
+}
+
+// step reports a step. A callback that panics is this rank's error at the next
+// agreement.
+func (p *publication) step(s Step, detail string) {
+	err := comm.Protect(func() error {
+		p.o.step(s, detail)
+		return nil
+	})
+	p.hook = cmp.Or(p.hook, err)
 }
 
 // stage takes the lock of the final path and makes a fresh staging directory.
@@ -136,7 +147,7 @@ func (p *publication) stage(ctx context.Context) error {
 			return fmt.Errorf("lock: %w", err)
 		default:
 			p.lock = lock
-			p.o.step(StepLocked, p.final)
+			p.step(StepLocked, p.final)
 		}
 		// Another job may have published between the first look and the lock.
 		if err := p.mustNotExist(); err != nil {
@@ -188,7 +199,7 @@ func (p *publication) seenByAll(ctx context.Context) error {
 	if err := p.c.Agree(ctx, cmp.Or(err, node.Free())); err != nil {
 		return err
 	}
-	p.o.step(StepStaged, p.staging)
+	p.step(StepStaged, p.staging)
 	return nil
 }
 
@@ -224,7 +235,7 @@ func (p *publication) write(ctx context.Context, write writer) error {
 		return err
 	}
 	p.sums = sums
-	p.o.step(StepWritten, p.fields)
+	p.step(StepWritten, p.fields)
 	return nil
 }
 
@@ -267,14 +278,14 @@ func (p *publication) describe(ctx context.Context) error {
 			}
 			sums = append(sums, fileChecksum{sidecarFile, pack.Sum(p.sidecar)})
 		}
-		p.o.step(StepMetadata, p.staging)
+		p.step(StepMetadata, p.staging)
 		for _, id := range p.meta.Fields {
 			sums = append(sums, fileChecksum{fieldPath(id), p.sums[id]})
 		}
 		if err := p.put(checksumsFile, formatChecksums(sums)); err != nil {
 			return err
 		}
-		p.o.step(StepChecksums, p.staging)
+		p.step(StepChecksums, p.staging)
 		return nil
 	})
 }
@@ -334,7 +345,7 @@ func (p *publication) makeDurable(ctx context.Context) error {
 				return fmt.Errorf("sync: %w", err)
 			}
 		}
-		p.o.step(StepSynced, p.staging)
+		p.step(StepSynced, p.staging)
 		return nil
 	})
 }
@@ -342,36 +353,18 @@ func (p *publication) makeDurable(ctx context.Context) error {
 // reveal renames staging to the final path. From the rename on the bundle stays,
 // so a cancelled context doesn't count any more.
 func (p *publication) reveal(ctx context.Context) error {
-	if err := p.c.Agree(ctx, nil); err != nil {
+	if err := p.c.Agree(ctx, p.hook); err != nil {
 		return p.abandon(ctx, err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := p.onRoot(ctx, func() error {
-		if err := p.checkNonce(); err != nil {
-			return err
+	var err error
+	if p.c.Rank() == 0 {
+		err = comm.Protect(p.putInPlace)
+		if p.hook != nil {
+			p.o.log.Warn("the callback of a step panicked after the rename", "path", p.final, "error", p.hook)
 		}
-		if err := p.o.fs.Remove(filepath.Join(p.staging, ownerName)); err != nil {
-			return err
-		}
-		if p.o.durability == Full {
-			if err := p.o.fs.SyncDir(p.staging); err != nil {
-				return fmt.Errorf("sync: %w", err)
-			}
-		}
-		if err := p.rename(); err != nil {
-			return err
-		}
-		p.owned = false
-		p.o.step(StepRenamed, p.final)
-		if p.o.durability == Full {
-			if err := p.o.fs.SyncDir(filepath.Dir(p.final)); err != nil {
-				return fmt.Errorf("%w: %w", ErrDurabilityUnknown, err)
-			}
-		}
-		p.unlock()
-		p.o.step(StepPublished, p.final)
-		return nil
-	})
+	}
+	err = p.c.Agree(ctx, err)
 	switch {
 	case errors.Is(err, ErrDurabilityUnknown):
 		p.unlock()
@@ -379,6 +372,35 @@ func (p *publication) reveal(ctx context.Context) error {
 	case err != nil:
 		return p.abandon(ctx, err)
 	}
+	return nil
+}
+
+// putInPlace runs on rank 0. Up to the rename it fails without a trace; then it
+// can only fail with ErrDurabilityUnknown.
+func (p *publication) putInPlace() error {
+	if err := p.checkNonce(); err != nil {
+		return err
+	}
+	if err := p.o.fs.Remove(filepath.Join(p.staging, ownerName)); err != nil {
+		return err
+	}
+	if p.o.durability == Full {
+		if err := p.o.fs.SyncDir(p.staging); err != nil {
+			return fmt.Errorf("sync: %w", err)
+		}
+	}
+	if err := p.rename(); err != nil {
+		return err
+	}
+	p.owned = false
+	p.step(StepRenamed, p.final)
+	if p.o.durability == Full {
+		if err := p.o.fs.SyncDir(filepath.Dir(p.final)); err != nil {
+			return fmt.Errorf("%w: %w", ErrDurabilityUnknown, err)
+		}
+	}
+	p.unlock()
+	p.step(StepPublished, p.final)
 	return nil
 }
 
