@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"strings"
 	"syscall"
@@ -50,9 +51,18 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if ferr := out.Flush(); ferr != nil && !errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("write output: %w", ferr)
+		err = outputError(ferr)
 	}
 	return a.finish(err)
+}
+
+// outputError leaves out the name of standard output.
+func outputError(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("write output: %w", err)
 }
 
 // finish reports the outcome of a command and returns its exit status.

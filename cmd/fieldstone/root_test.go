@@ -113,7 +113,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		status int
 		errors string
 	}{
-		{"a full disk is an error", syscall.ENOSPC, 2, "fieldstone: write output: no space left on device\n"},
+		{"a full disk is an error", &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}, 2, "fieldstone: write output: no space left on device\n"},
 		{"a reader that has gone is none", &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}, 141, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (a *app) verify(ctx context.Context, paths []string, quiet, asJSON bool) er
 			if !quiet && !asJSON {
 				fmt.Fprintln(a.out, oneLine(v.String()))
 				if err := a.out.Flush(); err != nil {
-					return fmt.Errorf("write output: %w", err)
+					return outputError(err)
 				}
 			}
 		}
