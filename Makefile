@@ -14,6 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCH ?= .
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench fuzz race clean
 
 all: build
@@ -32,18 +33,18 @@ test: test-go test-race test-openmpi test-mpich
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
 	CGO_ENABLED=0 go build ./...
-	CGO_ENABLED=0 go test ./...
+	CGO_ENABLED=0 go test -timeout=20m ./...
 	go vet ./...
 
 # The race detector brings the checks of unsafe pointers along.
 test-race race: deps
-	go test -race ./...
+	go test -race -timeout=20m ./...
 
 # One package after another: the ranks of one fill the cores. Only packages that
 # can tell whether MPI is there.
 test-openmpi test-mpich: test-%: deps
 	scripts/with-mpi $* go build ./...
-	scripts/with-mpi $* bash -c 'go test -count=1 -p=1 -gcflags=all=-d=checkptr $$(scripts/packages-with-mpi)'
+	scripts/with-mpi $* bash -c 'go test -count=1 -p=1 -timeout=20m -gcflags=all=-d=checkptr $$(scripts/packages-with-mpi)'
 
 lint: deps
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt differs:" $$files; exit 1; fi

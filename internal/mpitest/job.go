@@ -115,11 +115,10 @@ func (j *Job) launch(t testing.TB) {
 	// Shared memory is where Open MPI keeps its segments, which killed ranks
 	// leave behind: with all of it in one directory they go with the job. Paths
 	// of sockets in it must be short.
-	base := "/dev/shm"
-	if info, err := os.Stat(base); err != nil || !info.IsDir() {
-		base = os.TempDir()
+	if j.dir, err = os.MkdirTemp("/dev/shm", "fs-mpitest-"); err != nil {
+		j.dir, err = os.MkdirTemp("", "fs-mpitest-")
 	}
-	if j.dir, err = os.MkdirTemp(base, "fs-mpitest-"); err != nil {
+	if err != nil {
 		t.Fatalf("directory of the job: %v", err)
 	}
 	argv, err := j.launcher()
