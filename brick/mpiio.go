@@ -57,10 +57,12 @@ func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, sums []*pack.Che
 		r.add(sums[i], buf, first)
 		return sinkCells(jobs[i], buf, first)
 	})
-	if err == nil && p.c.Rank() == 0 {
-		// Reads past the end return full counts, so a file that became shorter
-		// in the meantime shows in its size only.
-		err = p.checkSizes(ids)
+	if p.c.Rank() == 0 {
+		// Reads past the end may return full counts, so a file that became shorter
+		// in the meantime shows in its size only. It explains any other error too.
+		if serr := p.checkSizes(ids); serr != nil {
+			return serr
+		}
 	}
 	return err
 }

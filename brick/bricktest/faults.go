@@ -25,6 +25,9 @@ func (w somewhere) String() string {
 }
 
 func (s *suite) places() []somewhere {
+	if s.Few {
+		return []somewhere{{0, 0, "first", "panic"}, {s.c.Size() - 1, 1, "middle", "error"}}
+	}
 	var list []somewhere
 	for _, rank := range slices.Compact([]int{0, s.c.Size() - 1}) {
 		for file := range 2 {
@@ -66,50 +69,43 @@ func (s *suite) check(w somewhere, op string, err error) error {
 }
 
 func (s *suite) failingSources() error {
+	return s.failing("write", func(f *fixture, w somewhere) ([]uint64, error) {
+		jobs := s.write(f)
+		if s.c.Rank() == w.rank {
+			jobs[w.file].Source.(*source).before = w.trip(f.box)
+		}
+		return f.plan.Write(s.ctx, jobs)
+	})
+}
+
+func (s *suite) failingSinks() error {
+	return s.failing("read", func(f *fixture, w somewhere) ([]uint64, error) {
+		jobs, sinks := s.read(f)
+		if s.c.Rank() == w.rank {
+			sinks[w.file].before = w.trip(f.box)
+		}
+		return f.plan.Read(s.ctx, jobs)
+	})
+}
+
+func (s *suite) failing(op string, call func(f *fixture, w somewhere) ([]uint64, error)) error {
 	f, err := s.fixture(1)
 	if err != nil {
 		return err
 	}
 	defer f.plan.Close()
-	return each(s, s.places(), somewhere.String, func(w somewhere) error {
-		jobs := s.write(f)
-		if s.c.Rank() == w.rank {
-			jobs[w.file].Source.(*source).before = w.trip(f.box)
-		}
-		crcs, err := f.plan.Write(s.ctx, jobs)
-		if err := s.check(w, "write", err); err != nil {
-			return err
-		}
-		if crcs != nil {
-			return fmt.Errorf("checksums %x beside an error", crcs)
-		}
-		return s.works(f)
-	})
-}
-
-func (s *suite) failingSinks() error {
-	f, err := s.fixture(2)
-	if err != nil {
+	if err := s.place(f); err != nil {
 		return err
 	}
-	defer f.plan.Close()
-	if err := s.works(f); err != nil {
-		return err
-	}
-	return each(s, s.places(), somewhere.String, func(w somewhere) error {
-		jobs, sinks := s.read(f)
-		if s.c.Rank() == w.rank {
-			sinks[w.file].before = w.trip(f.box)
-		}
-		crcs, err := f.plan.Read(s.ctx, jobs)
-		if err := s.check(w, "read", err); err != nil {
-			return err
-		}
+	err = each(s, s.places(), somewhere.String, func(w somewhere) error {
+		crcs, err := call(f, w)
+		err = s.check(w, op, err)
 		if crcs != nil {
-			return fmt.Errorf("checksums %x beside an error", crcs)
+			err = errors.Join(err, fmt.Errorf("checksums %x beside an error", crcs))
 		}
-		return s.works(f)
+		return err
 	})
+	return errors.Join(err, s.works(f))
 }
 
 type cancelCase struct {
@@ -165,7 +161,7 @@ func (s *suite) cancellation() error {
 			return err
 		}},
 		{"in the middle of a read", func(ctx context.Context, cancel func()) error {
-			if err := s.works(f); err != nil {
+			if err := s.place(f); err != nil {
 				return err
 			}
 			jobs, sinks := s.read(f)
@@ -186,7 +182,7 @@ func (s *suite) cancellation() error {
 	if err := s.clear(s.Dir); err != nil {
 		return err
 	}
-	return errors.Join(each(s, cases, func(tc cancelCase) string { return tc.name }, func(tc cancelCase) error {
+	return each(s, cases, func(tc cancelCase) string { return tc.name }, func(tc cancelCase) error {
 		ctx, cancel := context.WithCancelCause(s.ctx)
 		defer cancel(nil)
 		return cancelled(tc.call(ctx, func() {
@@ -194,7 +190,7 @@ func (s *suite) cancellation() error {
 				cancel(cause)
 			}
 		}))
-	}), s.works(f))
+	})
 }
 
 // stopped checks that the rank whose context was cancelled in the first chunk got
@@ -454,7 +450,7 @@ func (s *suite) disagreements() error {
 	if len(wrote)+len(read)+len(sums) != 0 || werr != nil || rerr != nil || serr != nil || derr != nil {
 		err = errors.Join(err, fmt.Errorf("no files: %v %v %v, errors %v %v %v %v", wrote, read, sums, werr, rerr, serr, derr))
 	}
-	return errors.Join(err, s.works(f))
+	return err
 }
 
 type disagreement struct {

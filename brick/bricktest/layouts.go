@@ -88,10 +88,14 @@ func (s *suite) groups(member func(n int) bool, key int) ([]*comm.Comm, error) {
 // failed, which must not be that of the rank.
 func (s *suite) draw(run func(text []byte) error) {
 	t := &reporter{TB: s.t}
+	count, failed := 0, false
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		rapid.Check(t, func(rt *rapid.T) {
+			if count++; s.Layouts > 0 && count > s.Layouts && !failed {
+				return
+			}
 			text, err := json.Marshal(drawLayout(rt, s.c.Size()))
 			if err != nil {
 				rt.Fatal(err)
@@ -100,6 +104,7 @@ func (s *suite) draw(run func(text []byte) error) {
 				rt.Fatal(err)
 			}
 			if err := run(text); err != nil {
+				failed = true
 				rt.Fatalf("%s\n%v", text, err)
 			}
 		})
@@ -134,7 +139,7 @@ func drawLayout(t *rapid.T, ranks int) layoutCase {
 			Elem: rapid.SampledFrom([]brick.Element{brick.Float64, brick.Complex128}).Draw(t, "element"),
 		},
 		Files:   rapid.IntRange(1, 3).Draw(t, "files"),
-		Durable: rapid.IntRange(0, 3).Draw(t, "durable") == 0,
+		Durable: rapid.IntRange(0, 15).Draw(t, "durable") == 0,
 		Before:  rapid.Bool().Draw(t, "before"),
 	}
 	lc.Writers = drawTiles(t, lc.Array.Size, rapid.IntRange(1, ranks).Draw(t, "writers"), "writers")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -32,6 +33,13 @@ type Config struct {
 	// little more. Without one the suite doesn't fill a disk.
 	Full      string
 	FullBytes int64
+
+	// Layouts is the number of random layouts, by default that of rapid's flags.
+	Layouts int
+
+	// Few leaves out what differs from the rest only in place and number, for
+	// libraries that are slow with more ranks than cores.
+	Few bool
 }
 
 // suite is Run on one rank.
@@ -42,29 +50,55 @@ type suite struct {
 	ctx context.Context
 }
 
-// Run runs the suite. It is collective.
+// Run runs the whole suite. It is collective.
 func Run(t testing.TB, c *comm.Comm, cfg Config) {
 	t.Helper()
+	Layouts(t, c, cfg)
+	Faults(t, c, cfg)
+}
+
+// Layouts is the part of the suite in which all goes well. It is collective.
+func Layouts(t testing.TB, c *comm.Comm, cfg Config) {
+	t.Helper()
+	newSuite(t, c, cfg).run([]part{
+		{"random layouts", (*suite).layouts},
+	})
+}
+
+// Faults is the part in which something fails, or should. It is collective.
+func Faults(t testing.TB, c *comm.Comm, cfg Config) {
+	t.Helper()
+	newSuite(t, c, cfg).run([]part{
+		{"layouts that are none", (*suite).badLayouts},
+		{"plans and calls that disagree", (*suite).disagreements},
+		{"paths that are bad", (*suite).badPaths},
+		{"sources that fail", (*suite).failingSources},
+		{"sinks that fail", (*suite).failingSinks},
+		{"contexts that are cancelled", (*suite).cancellation},
+		{"files of another size", (*suite).otherSizes},
+		{"collective calls", (*suite).constantCalls},
+		{"a full disk", (*suite).fullDisk},
+	})
+}
+
+func newSuite(t testing.TB, c *comm.Comm, cfg Config) *suite {
 	s := &suite{Config: cfg, t: t, c: c, ctx: t.Context()}
 	if s.FS == nil {
 		s.FS = vfs.OS
 	}
-	for _, part := range []struct {
-		what string
-		test func() error
-	}{
-		{"random layouts", s.layouts},
-		{"layouts that are none", s.badLayouts},
-		{"plans and calls that disagree", s.disagreements},
-		{"paths that are bad", s.badPaths},
-		{"sources that fail", s.failingSources},
-		{"sinks that fail", s.failingSinks},
-		{"contexts that are cancelled", s.cancellation},
-		{"files of another size", s.otherSizes},
-		{"collective calls", s.constantCalls},
-		{"a full disk", s.fullDisk},
-	} {
-		if err := s.together(part.what, part.test); err != nil {
+	return s
+}
+
+type part struct {
+	what string
+	test func(*suite) error
+}
+
+// run runs the parts one after the other, as long as the ranks are in step.
+func (s *suite) run(parts []part) {
+	s.t.Helper()
+	for _, p := range parts {
+		if err := s.together(p.what, func() error { return p.test(s) }); err != nil {
 			return
 		}
 	}
@@ -74,7 +108,11 @@ func Run(t testing.TB, c *comm.Comm, cfg Config) {
 // go on together.
 func (s *suite) together(what string, test func() error) error {
 	s.t.Helper()
+	start := time.Now()
 	err := comm.Protect(test)
+	if s.c.Rank() == 0 {
+		s.t.Logf("%s: %v", what, time.Since(start).Round(time.Millisecond))
+	}
 	if err != nil {
 		s.t.Errorf("%s: %v", what, err)
 		if p, ok := errors.AsType[*comm.PanicError](err); ok {
@@ -161,6 +199,14 @@ func (s *suite) write(f *fixture) []brick.WriteJob {
 	}
 }
 
+// place puts the files a and b where they belong without a driver.
+func (s *suite) place(f *fixture) error {
+	if err := s.put("a.bin", f.a.bytes(0)); err != nil {
+		return err
+	}
+	return s.put("b.bin", f.a.bytes(1))
+}
+
 func (s *suite) read(f *fixture) ([]brick.ReadJob, []*sink) {
 	a, b := newSink(f.a, 0, f.box), newSink(f.a, 1, f.box)
 	return []brick.ReadJob{
@@ -169,7 +215,8 @@ func (s *suite) read(f *fixture) ([]brick.ReadJob, []*sink) {
 	}, []*sink{a, b}
 }
 
-// works writes and reads with the plan and compares everything.
+// works writes and reads with the plan and compares everything: whatever failed
+// before, the plan is as good as new.
 func (s *suite) works(f *fixture) error {
 	crcs, err := f.plan.Write(s.ctx, s.write(f))
 	if err == nil {

@@ -1,0 +1,253 @@
+package brick_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// Three ranks, each with faults of its own over one filesystem in memory, write
+// two files, sync them, read them back, and read them.
+const injectRanks = 3
+
+type injected struct {
+	mem *vfs.Mem
+	fs  [injectRanks]*vfs.Inject
+}
+
+func newInjected() *injected {
+	in := &injected{mem: vfs.NewMem()}
+	for r := range in.fs {
+		in.fs[r] = vfs.NewInject(in.mem)
+	}
+	return in
+}
+
+// run gives the ranks' errors of the write and, if that went well, of the read.
+func (in *injected) run(t *testing.T, opts ...brick.Option) (write, read []error) {
+	t.Helper()
+	write, read = make([]error, injectRanks), make([]error, injectRanks)
+	err := comm.Run(injectRanks, func(c *comm.Comm) error {
+		r := c.Rank()
+		box := grid.Box{Low: [3]int{2 * r, 0, 0}, Size: [3]int{2, 2, 2}}
+		p, err := brick.NewPlan(t.Context(), c, [3]int{2 * injectRanks, 2, 2}, box, brick.Float64,
+			append(opts, brick.Filesystem(in.fs[r]))...)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		_, write[r] = p.Write(t.Context(), []brick.WriteJob{
+			{Name: `field "a"`, Path: "/a.bin", Source: make(cells, 8)},
+			{Name: `field "b"`, Path: "/b.bin", Source: make(cells, 8)},
+		})
+		if write[r] != nil {
+			return nil
+		}
+		sink := func(src []byte, first int64) error { return nil }
+		_, read[r] = p.Read(t.Context(), []brick.ReadJob{
+			{Name: `field "a"`, Path: "/a.bin", Sink: sink},
+			{Name: `field "b"`, Path: "/b.bin", Sink: sink},
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write, read
+}
+
+// leaks lists what is still open.
+func (in *injected) leaks() []string {
+	var list []string
+	for r, fsys := range in.fs {
+		open := make(map[string]int)
+		lines := fsys.Trace()
+		for i, op := range fsys.Ops() {
+			failed := !strings.HasSuffix(lines[i], op.String())
+			switch {
+			case (op.Kind == vfs.OpOpen || op.Kind == vfs.OpCreate) && !failed:
+				open[op.Name]++
+			case op.Kind == vfs.OpClose:
+				open[op.Name]--
+			}
+		}
+		for name, n := range open {
+			if n != 0 {
+				list = append(list, fmt.Sprintf("rank %d: %s %+d", r, name, n))
+			}
+		}
+	}
+	return list
+}
+
+// same checks that all ranks have one error and returns it.
+func same(errs []error) (error, error) {
+	for r, err := range errs {
+		if fmt.Sprint(err) != fmt.Sprint(errs[0]) {
+			return nil, fmt.Errorf("rank 0 has %v, rank %d has %v", errs[0], r, err)
+		}
+	}
+	return errs[0], nil
+}
+
+func TestAFaultOfOneRankIsTheErrorOfAll(t *testing.T) {
+	cases := []struct {
+		name string
+		rank int
+		rule vfs.Rule
+		want string // the whole error
+		read bool   // of the read, not of the write
+	}{
+		{"create", 0, vfs.Rule{Kinds: []vfs.Kind{vfs.OpCreate}, Pattern: "b.bin", Err: syscall.EROFS},
+			`rank 0: write field "b": create: read-only file system`, false},
+		{"allocate: the disk is full", 0, vfs.Rule{Kinds: []vfs.Kind{vfs.OpAllocate}, Pattern: "b.bin", Err: syscall.ENOSPC},
+			`rank 0: write field "b": allocate: no space left on device`, false},
+		{"close after creating", 0, vfs.Rule{Kinds: []vfs.Kind{vfs.OpClose}, Pattern: "a.bin", Times: 1, Err: syscall.EIO},
+			`rank 0: write field "a": close: input/output error`, false},
+		{"open on one rank", 1, vfs.Rule{Kinds: []vfs.Kind{vfs.OpOpen}, Pattern: "a.bin", Times: 1, Err: syscall.EACCES},
+			`rank 1: write field "a": open: permission denied`, false},
+		{"first write: quota", 2, vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "a.bin", Times: 1, Err: syscall.EDQUOT},
+			`rank 2: write field "a": writeat: disk quota exceeded`, false},
+		{"write of the second file", 1, vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "b.bin", Err: syscall.EIO},
+			`rank 1: write field "b": writeat: input/output error`, false},
+		{"short write", 2, vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "b.bin", Short: 5, Err: syscall.ENOSPC},
+			`rank 2: write field "b": writeat: no space left on device`, false},
+		{"close after writing", 1, vfs.Rule{Kinds: []vfs.Kind{vfs.OpClose}, Pattern: "a.bin", Times: 1, Err: syscall.EDQUOT},
+			`rank 1: write field "a": close: disk quota exceeded`, false},
+		{"write and close", 1, vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt, vfs.OpClose}, Pattern: "a.bin", Err: syscall.EIO},
+			`rank 1: write field "a": writeat /a.bin: input/output error (then close /a.bin: input/output error)`, false},
+		{"sync", 1, vfs.Rule{Kinds: []vfs.Kind{vfs.OpSync}, Err: syscall.EIO},
+			`rank 1: sync field "b": input/output error`, false},
+		{"sync on rank 0", 0, vfs.Rule{Kinds: []vfs.Kind{vfs.OpSync}, Err: syscall.EIO},
+			`rank 0: sync field "a": input/output error`, false},
+		{"reading back", 2, vfs.Rule{Kinds: []vfs.Kind{vfs.OpReadAt}, Pattern: "b.bin", Err: syscall.EIO},
+			`rank 2: read back field "b": readat: input/output error`, false},
+		{"size", 0, vfs.Rule{Kinds: []vfs.Kind{vfs.OpStat}, Pattern: "b.bin", Err: syscall.ESTALE},
+			`rank 0: read field "b": stat: stale file handle`, true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			in := newInjected()
+			if err := in.fs[tc.rank].Fail(tc.rule); err != nil {
+				t.Fatal(err)
+			}
+			write, read := in.run(t, brick.Sync(), brick.ReadBack())
+			errs := write
+			if tc.read {
+				errs = read
+			}
+			err, differ := same(errs)
+			if differ != nil {
+				t.Fatal(differ)
+			}
+			if fmt.Sprint(err) != tc.want {
+				t.Errorf("error is %q, want %q", fmt.Sprint(err), tc.want)
+			}
+			for r, err := range errs {
+				if !errors.Is(err, tc.rule.Err) {
+					t.Errorf("rank %d: %v is not %q", r, err, tc.rule.Err)
+				}
+			}
+			if leaks := in.leaks(); leaks != nil {
+				t.Errorf("left open: %v", leaks)
+			}
+		})
+	}
+}
+
+// Each operation of each rank fails in turn: one error on all ranks, with the
+// errno, and nothing stays open.
+func TestEachOperationFailsInTurn(t *testing.T) {
+	for rank := range injectRanks {
+		t.Run(fmt.Sprintf("rank %d", rank), func(t *testing.T) {
+			for i := 1; ; i++ {
+				in := newInjected()
+				in.fs[rank].FailAt(i, syscall.EIO)
+				write, read := in.run(t, brick.Sync(), brick.ReadBack())
+				if in.fs[rank].Count() < i {
+					if i < 15 {
+						t.Errorf("only %d operations", i-1)
+					}
+					if !slices.Equal(write, make([]error, injectRanks)) || !slices.Equal(read, make([]error, injectRanks)) {
+						t.Errorf("without a fault: %v %v", write, read)
+					}
+					return
+				}
+				op := in.fs[rank].Trace()[i-1]
+				werr, wdiffer := same(write)
+				rerr, rdiffer := same(read)
+				if err := errors.Join(wdiffer, rdiffer); err != nil {
+					t.Fatalf("%s: %v", op, err)
+				}
+				err := werr
+				if err == nil {
+					err = rerr
+				}
+				if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), fmt.Sprintf("rank %d: ", rank)) {
+					t.Errorf("%s: error is %v", op, err)
+				}
+				if leaks := in.leaks(); leaks != nil {
+					t.Errorf("%s: left open: %v", op, leaks)
+				}
+			}
+		})
+	}
+}
+
+// The reports of the functions that stand alone name files by their paths.
+func TestDurableAndChecksumsNameThePath(t *testing.T) {
+	in := newInjected()
+	if write, read := in.run(t); write[0] != nil || read[0] != nil {
+		t.Fatal(write, read)
+	}
+	if err := in.fs[1].Fail(vfs.Rule{Kinds: []vfs.Kind{vfs.OpSync, vfs.OpReadAt}, Err: syscall.EIO}); err != nil {
+		t.Fatal(err)
+	}
+	// Of 3 ranks, the second has the second file to sync.
+	paths := []string{"/a.bin", "/b.bin"}
+	err := comm.Run(injectRanks, func(c *comm.Comm) error {
+		return brick.Durable(context.Background(), c, in.fs[c.Rank()], paths)
+	})
+	if want := `rank 1: sync "/b.bin": input/output error`; !strings.Contains(fmt.Sprint(err), want) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("error is %v, want %q", err, want)
+	}
+	err = comm.Run(injectRanks, func(c *comm.Comm) error {
+		_, err := brick.Checksums(context.Background(), c, in.fs[c.Rank()], append(paths, "/c.bin"), 192)
+		return err
+	})
+	if want := `rank 0: read "/c.bin": open: no such file or directory`; !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("error is %v, want %q", err, want)
+	}
+}
+
+// A disk that promises nothing fails in the write itself.
+func TestAFullDiskWithoutPromises(t *testing.T) {
+	in := &injected{mem: vfs.NewMem(vfs.Capacity(2*4096), vfs.NoAllocate())}
+	for r := range in.fs {
+		in.fs[r] = vfs.NewInject(in.mem)
+	}
+	full, err := in.mem.OpenFile("/other", 0o102, 0o666) // O_CREAT|O_RDWR
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := full.Write(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	write, _ := in.run(t)
+	got, differ := same(write)
+	if differ != nil {
+		t.Fatal(differ)
+	}
+	if !errors.Is(got, syscall.ENOSPC) || !strings.Contains(fmt.Sprint(got), `write field "b": no space left on device`) {
+		t.Errorf("error is %v", got)
+	}
+}
