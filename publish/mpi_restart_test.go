@@ -93,7 +93,7 @@ func TestEveryDecompositionWritesTheSameBytesAndReadsThem(t *testing.T) {
 		mpitest.Run(t, []int{1, 2, 3, 4, 7}, func(t *mpitest.T, c *comm.Comm) {
 			for n := range sizes {
 				for k := range cuts {
-					if c.Size() == 7 && (n+k)%3 != 0 {
+					if every := []int{1, 1, 1, 2, 2, 4, 4, 4}[c.Size()]; (n+k)%every != 0 {
 						continue // more ranks than cores are slow
 					}
 					dir := filepath.Join(t.TempDir(), fmt.Sprintf("size-%d-cut-%d", n, k))
