@@ -84,10 +84,25 @@ type structure struct {
 }
 
 func readStructure(fsys vfs.FS, dir string) (s structure, err error) {
-	if s.info.Metadata, s.text, err = readMetadata(fsys, dir); err != nil {
-		return s, err
+	// The checksum comes before what the metadata say: a digit that flipped in
+	// the version or in the grid would accuse a good file.
+	var unreadable error
+	s.info.Metadata, s.text, unreadable = readMetadata(fsys, dir)
+	if s.text == nil {
+		return s, unreadable
 	}
-	if s.sums, err = readChecksums(fsys, dir, &s.info); err != nil {
+	if unreadable != nil && !errors.Is(unreadable, ErrVersion) {
+		return s, unreadable
+	}
+	s.sums, err = readChecksums(fsys, dir, &s.info)
+	if err == nil {
+		err = s.checkMetadata(dir)
+	}
+	if unreadable != nil && !errors.Is(err, ErrChecksum) {
+		// A later version may have checksums of another form: they don't count.
+		err = unreadable
+	}
+	if err != nil {
 		return s, err
 	}
 	files := []string{metadataFile}
@@ -152,8 +167,7 @@ func wrongSize(dir, file string, size, want int64) error {
 	return &DamageError{dir, file, fmt.Sprintf("%d bytes, the grid needs exactly %d", size, want), nil}
 }
 
-// checkSums compares the list of checksums with the files of the bundle, and
-// the metadata with its checksum.
+// checkSums compares the list of checksums with the files of the bundle.
 func (s structure) checkSums(dir string, files []string) error {
 	if !s.info.Checksums {
 		return nil
@@ -175,7 +189,17 @@ func (s structure) checkSums(dir string, files []string) error {
 			return &DamageError{dir, checksumsFile, f.Path + " is listed and is not a file of the bundle", nil}
 		}
 	}
-	return checkSum(dir, metadataFile, pack.Sum(s.text), sums[metadataFile])
+	return nil
+}
+
+// checkMetadata compares the metadata with their checksum, where there is one.
+func (s structure) checkMetadata(dir string) error {
+	for _, f := range s.sums {
+		if f.Path == metadataFile {
+			return checkSum(dir, metadataFile, pack.Sum(s.text), f.CRC)
+		}
+	}
+	return nil
 }
 
 func checkSum(dir, file string, got, want uint64) error {

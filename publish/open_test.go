@@ -202,6 +202,20 @@ func instead(old, new string) func(data []byte) []byte {
 	}
 }
 
+// resum changes the metadata, and their checksum with them.
+func resum(change func([]byte) []byte) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) {
+		var old, changed uint64
+		edit(metadataFile, func(d []byte) []byte {
+			old = pack.Sum(d)
+			d = change(d)
+			changed = pack.Sum(d)
+			return d
+		})(t, dir)
+		edit(checksumsFile, instead(fmt.Sprintf("%016x", old), fmt.Sprintf("%016x", changed)))(t, dir)
+	}
+}
+
 // structureDamages are seen without reading fields, contentDamages by Verify
 // only.
 var (
@@ -219,8 +233,9 @@ var (
 		{"a digit of the time is flipped", edit(metadataFile, instead("12.375", "12.376")), metadataFile, "checksum differs", ErrChecksum},
 		{"a blank in the metadata", edit(metadataFile, instead("12.375", " 12.375")), metadataFile, "checksum differs", ErrChecksum},
 		{"the metadata are cut", edit(metadataFile, func(d []byte) []byte { return d[:100] }), metadataFile, "the text ends", ErrMetadata},
-		{"the metadata list a field more", edit(metadataFile, instead(`"phi",`, `"phi", "psi",`)), "fields/psi.bin", "the file is missing", ErrDamaged},
-		{"the metadata list a field less", edit(metadataFile, instead(`"phi",`, ``)), checksumsFile, "fields/phi.bin is listed and is not a file of the bundle", ErrDamaged},
+		{"a digit of the version is flipped", edit(metadataFile, instead(`"format_version": 2`, `"format_version": 3`)), metadataFile, "checksum differs", ErrChecksum},
+		{"the metadata list a field more", resum(instead(`"phi",`, `"phi", "psi",`)), "fields/psi.bin", "the file is missing", ErrDamaged},
+		{"the metadata list a field less", resum(instead(`"phi",`, ``)), checksumsFile, "fields/phi.bin is listed and is not a file of the bundle", ErrDamaged},
 		{"the sidecar is gone", edit(sidecarFile, remove), sidecarFile, "the file is missing", fs.ErrNotExist},
 		{"the checksums are cut", edit(checksumsFile, func(d []byte) []byte { return d[:len(d)-1] }), checksumsFile, "line 4: the end is missing", ErrDamaged},
 		{"the checksums lack a line", edit(checksumsFile, func(d []byte) []byte { return d[:bytes.LastIndexByte(d[:len(d)-1], '\n')+1] }), checksumsFile, "fields/T µ.bin is not listed", ErrDamaged},
@@ -262,7 +277,7 @@ var (
 			}
 		}, "fields/phi.bin", "not a regular file", ErrDamaged},
 		{"the metadata are gone", edit(metadataFile, remove), "", "not a bundle: no metadata.json", ErrNotABundle},
-		{"the version is another", edit(metadataFile, instead(`"format_version": 2`, `"format_version": 3`)), "", "format_version: 3 is not supported", ErrVersion},
+		{"the version is another", resum(instead(`"format_version": 2`, `"format_version": 3`)), "", "format_version: 3 is not supported", ErrVersion},
 	}
 	contentDamages = []struct {
 		name   string

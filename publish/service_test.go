@@ -17,6 +17,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -262,6 +263,16 @@ var damages = map[string]func(t testing.TB, fsys vfs.FS, bundle string){
 			return d
 		})
 	},
+	"a digit of the version flipped": func(t testing.TB, fsys vfs.FS, b string) {
+		damage(t, fsys, b+"/metadata.json", func(d []byte) []byte {
+			return bytes.Replace(d, []byte(`"format_version": 2`), []byte(`"format_version": 3`), 1)
+		})
+	},
+	"a digit of a dimension flipped": func(t testing.TB, fsys vfs.FS, b string) {
+		damage(t, fsys, b+"/metadata.json", func(d []byte) []byte {
+			return bytes.Replace(d, []byte(`[5, 7, 3]`), []byte(`[5, 7, 2]`), 1)
+		})
+	},
 	"metadata truncated": func(t testing.TB, fsys vfs.FS, b string) {
 		damage(t, fsys, b+"/metadata.json", func(d []byte) []byte { return d[:len(d)/2] })
 	},
@@ -363,8 +374,15 @@ func TestAnotherGridOrMethodOrVersionIsNotPassedOver(t *testing.T) {
 		if err := withService(t, fsys, 2, serviceConfig(""), nil, steps(10, 20)); err != nil {
 			t.Fatal(err)
 		}
+		var old, changed uint64
 		damage(t, fsys, "/data/ckpt/step_20/metadata.json", func(d []byte) []byte {
-			return bytes.Replace(d, []byte(`"format_version": 2`), []byte(`"format_version": 3`), 1)
+			old = pack.Sum(d)
+			d = bytes.Replace(d, []byte(`"format_version": 2`), []byte(`"format_version": 3`), 1)
+			changed = pack.Sum(d)
+			return d
+		})
+		damage(t, fsys, "/data/ckpt/step_20/checksums.txt", func(d []byte) []byte {
+			return bytes.Replace(d, fmt.Appendf(nil, "%016x", old), fmt.Appendf(nil, "%016x", changed), 1)
 		})
 		before := fsys.Dump()
 		wantError(t, withService(t, fsys, 2, serviceConfig(Latest), nil, nil), ErrVersion, "step_20", "3")
