@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -124,23 +125,20 @@ func makeDir(t *mpitest.T, c *comm.Comm, dir string) {
 	}
 }
 
-// smallDisk mounts a filesystem in memory for the length of the test. Only root
-// can: the others have the test in memory.
+// smallDisk mounts a filesystem with room for bytes, for the length of the test:
+// "tmpfs" and "ramfs" in memory, "ext2" in a file. Only root can, and not
+// everywhere; then dir is "".
 func smallDisk(t *mpitest.T, c *comm.Comm, kind string) (dir string, bytes int64) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), kind)
 	makeDir(t, c, dir)
 	var err error
 	if c.Rank() == 0 {
-		err = unix.Mount(kind, dir, kind, 0, "size=2m")
+		err = mount(dir, kind)
 	}
-	err = c.Agree(t.Context(), err)
-	if errors.Is(err, unix.EPERM) {
-		t.Logf("%s cannot be mounted here: %v", kind, err)
+	if err := c.Agree(t.Context(), err); err != nil {
+		t.Logf("no %s of a limited size here: %v", kind, err)
 		return "", 0
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 	if c.Rank() == 0 {
 		t.Cleanup(func() {
@@ -150,6 +148,22 @@ func smallDisk(t *mpitest.T, c *comm.Comm, kind string) (dir string, bytes int64
 		})
 	}
 	return dir, 2 << 20
+}
+
+func mount(dir, kind string) error {
+	if kind != "ext2" {
+		return unix.Mount(kind, dir, kind, 0, "size=2m")
+	}
+	image := dir + ".img"
+	if err := os.WriteFile(image, make([]byte, 2<<20), 0o666); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"mke2fs", "-q", "-F", "-t", "ext2", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", args[0], err, out)
+		}
+	}
+	return nil
 }
 
 // stillOpen looks for descriptors that a driver forgot.
@@ -357,6 +371,41 @@ func TestFilesAreReadBackWhereSpaceIsNotPromised(t *testing.T) {
 			t.Errorf("%d collective calls on tmpfs, %d on ramfs: want %d more", promised, not, more)
 		}
 	})
+}
+
+// ext2 promises no space, and MPI-IO says of a full disk that something went wrong,
+// or that nothing did: still all ranks get ENOSPC.
+func TestAFullDiskThatPromisesNothing(t *testing.T) {
+	onDrivers(t, []int{1, 3}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+		dir, bytes := smallDisk(t, c, "ext2")
+		if dir == "" {
+			return
+		}
+		planes := int(bytes) / 8 / c.Size()
+		box := grid.Box{Low: [3]int{0, 0, planes * c.Rank()}, Size: [3]int{2, 1, planes}}
+		for _, staging := range []int64{16 << 10, 32 << 20} {
+			p, err := brick.NewPlan(t.Context(), c, [3]int{2, 1, planes * c.Size()}, box, brick.Float64,
+				brick.Using(d), brick.Staging(staging))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Write(t.Context(), []brick.WriteJob{{Name: `field "a"`, Path: filepath.Join(dir, "a.bin"), Source: ones{}}})
+			p.Close()
+			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(fmt.Sprint(err), `field "a": `) {
+				t.Errorf("staging %d: error is %v", staging, err)
+			}
+		}
+	})
+}
+
+// ones is a source that is no hole.
+type ones struct{}
+
+func (ones) ReadCells(dst []byte, first int64) error {
+	for i := range dst {
+		dst[i] = 1
+	}
+	return nil
 }
 
 // Shares of several chunks per rank, and a last chunk that is not whole.

@@ -35,7 +35,7 @@ func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, sums []*pack.C
 			}
 		}
 		if werr := f.WriteAtAll(first, buf, p.elem.Size()); err == nil {
-			err = werr
+			err = p.explain(ids[i], werr)
 		}
 		if err == nil {
 			r.add(sums[i], buf, first)

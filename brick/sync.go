@@ -2,8 +2,10 @@ package brick
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -75,11 +77,25 @@ func (p *Plan) readBack(ctx context.Context, jobs []job, want []uint64) error {
 	if err != nil {
 		return err
 	}
-	// All ranks have the same numbers and come to the same verdict.
-	for i := range got {
+	// All ranks have the same numbers; only what is free may look different.
+	for i, j := range jobs {
 		if got[i] != want[i] {
-			return jobs[i].fail("read back", fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i], want[i]))
+			err := fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i], want[i])
+			return p.c.Agree(ctx, j.fail("read back", p.explain(j, err)))
 		}
 	}
 	return nil
+}
+
+// explain adds that the disk is full to an error of MPI-IO, whose implementations
+// say of a full disk that something went wrong, or nothing at all.
+func (p *Plan) explain(j job, err error) error {
+	if err == nil || errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	u, uerr := p.opt.fs.Usage(j.Path)
+	if uerr != nil || u.Free >= posixChunk {
+		return err
+	}
+	return fmt.Errorf("%w (%d bytes are free): %w", syscall.ENOSPC, u.Free, err)
 }
