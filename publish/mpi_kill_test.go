@@ -163,9 +163,11 @@ func TestAKilledJobLeavesNoPartialBundleAndTheNextGoesOn(t *testing.T) {
 			j.KillAll()
 		}
 		output, exit = j.Wait()
+		// Saving is collective, so one rank's word is enough: what the others had
+		// to say may have died with the launcher.
 		for _, text := range []string{fmt.Sprintf("restored %d\n", newest), fmt.Sprintf("saved %d\n", newest+1)} {
-			if strings.Count(output, text) != ranks {
-				t.Fatalf("not every rank said %q:\n%s", text, output)
+			if !strings.Contains(output, text) {
+				t.Fatalf("no rank said %q:\n%s", text, output)
 			}
 		}
 		return output, exit
@@ -173,7 +175,10 @@ func TestAKilledJobLeavesNoPartialBundleAndTheNextGoesOn(t *testing.T) {
 	for _, step := range steps {
 		for _, victim := range victims {
 			output, exit := launch(step, victim)
-			if exit == 0 || strings.Contains(output, fmt.Sprintf("rank 0: saved %d\n", newest+2)) {
+			published := step == StepRenamed || step == StepPublished
+			// By then the others only wait for what rank 0 says.
+			mayReturn := published && victim == "1"
+			if exit == 0 || !mayReturn && strings.Contains(output, fmt.Sprintf("saved %d\n", newest+2)) {
 				t.Fatalf("nobody was killed (status %d):\n%s", exit, output)
 			}
 			newest++
@@ -182,8 +187,8 @@ func TestAKilledJobLeavesNoPartialBundleAndTheNextGoesOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := step == StepRenamed || step == StepPublished; exists != want {
-				t.Errorf("killed when %s: %s exists: %t, want %t\n%s", step, last, exists, want, output)
+			if exists != published {
+				t.Errorf("killed when %s: %s exists: %t, want %t\n%s", step, last, exists, published, output)
 			}
 			if exists {
 				newest++
