@@ -153,7 +153,7 @@ func cycle(t *mpitest.T, c *comm.Comm, d brick.Driver, size [3]int, spots []int6
 
 // The rounds of a large array, driven by a small one.
 func TestManyStridedRounds(t *testing.T) {
-	onDrivers(t, []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+	onDrivers(t, drivers(), []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
 		cycle(t, c, d, [3]int{50, 60, 20}, []int64{0, 29_999, 59_999}, brick.Staging(5000))
 	})
 }

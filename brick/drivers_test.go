@@ -41,8 +41,8 @@ var yield = mpitest.Env("OMPI_MCA_mpi_yield_when_idle=1")
 
 // onDrivers runs the body on ranks for each driver, and for each library that
 // the driver can use.
-func onDrivers(t *testing.T, ranks []int, body func(t *mpitest.T, c *comm.Comm, d brick.Driver)) {
-	for _, d := range drivers() {
+func onDrivers(t *testing.T, drivers []brick.Driver, ranks []int, body func(t *mpitest.T, c *comm.Comm, d brick.Driver)) {
+	for _, d := range drivers {
 		components := mpitest.Components()
 		if d == brick.POSIX {
 			components = components[:1] // none of them is used
@@ -56,7 +56,7 @@ func onDrivers(t *testing.T, ranks []int, body func(t *mpitest.T, c *comm.Comm, 
 }
 
 func TestDriversConform(t *testing.T) {
-	onDrivers(t, []int{1, 2, 3, 4}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+	onDrivers(t, drivers(), []int{1, 2, 3, 4}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
 		cfg := bricktest.Config{Options: []brick.Option{brick.Using(d)}, Dir: filepath.Join(t.TempDir(), "d"), Layouts: 100}
 		if mpi.Enabled {
 			cfg.Layouts = 25
@@ -79,7 +79,7 @@ func slow(c *comm.Comm) bool {
 
 // More ranks than planes, rows or cores.
 func TestDriversConformOnSevenRanks(t *testing.T) {
-	onDrivers(t, []int{7}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+	onDrivers(t, drivers(), []int{7}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
 		dir := filepath.Join(t.TempDir(), "d")
 		makeDir(t, c, dir)
 		cfg := bricktest.Config{Options: []brick.Option{brick.Using(d)}, Dir: dir, Layouts: 10}
@@ -242,7 +242,7 @@ func TestAPathThatIsBadOnOneRankOnly(t *testing.T) {
 		// faults of one rank's filesystem stand for this.
 		return
 	}
-	onDrivers(t, []int{2, 3}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+	onDrivers(t, drivers(), []int{2, 3}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
 		for _, bad := range []int{0, c.Size() - 1} {
 			here := filepath.Join(t.TempDir(), fmt.Sprint("here", bad))
 			makeDir(t, c, here)
@@ -299,6 +299,85 @@ func TestAPathThatIsBadOnOneRankOnly(t *testing.T) {
 	})
 }
 
+// many makes jobs of one call; the sources of one rank may be others.
+func many(dir string, n int) []brick.WriteJob {
+	jobs := make([]brick.WriteJob, n)
+	for i := range jobs {
+		jobs[i] = brick.WriteJob{Name: fmt.Sprintf("field %d", i), Path: filepath.Join(dir, fmt.Sprintf("%d.bin", i)), Source: make(cells, 12)}
+	}
+	return jobs
+}
+
+// One rank may open fewer files than the others: some implementations of
+// MPI_File_open wait for ever then.
+func TestALackOfDescriptorsOnOneRank(t *testing.T) {
+	if !mpi.Enabled {
+		return // the ranks share the process, and its limit is that of all tests
+	}
+	// The posix driver has one file open at a time.
+	onDrivers(t, []brick.Driver{brick.MPIIO}, []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+		size, box := slab(c)
+		p, err := brick.NewPlan(t.Context(), c, size, box, brick.Float64, brick.Using(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		write := func(n int) error {
+			_, err := p.Write(t.Context(), many(t.TempDir(), n))
+			return err
+		}
+		if err := write(1); err != nil { // the library has now opened what it needs for itself
+			t.Fatal(err)
+		}
+		if c.Rank() == 1 {
+			open, err := os.ReadDir("/proc/self/fd")
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit := uint64(len(open) + 30)
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := write(60); !errors.Is(err, syscall.EMFILE) || !strings.HasPrefix(fmt.Sprint(err), "rank 1: write field ") {
+			t.Errorf("error is %v", err)
+		}
+		if err := write(10); err != nil {
+			t.Errorf("after that: %v", err)
+		}
+		stillOpen(t, t.TempDir())
+	})
+}
+
+// After a failure among the first files those of the next batch are closed again,
+// on all ranks.
+func TestAFailureInAnEarlierBatch(t *testing.T) {
+	onDrivers(t, drivers(), []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+		size, box := slab(c)
+		p, err := brick.NewPlan(t.Context(), c, size, box, brick.Float64, brick.Using(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		jobs := many(t.TempDir(), 130)
+		if c.Rank() == 1 {
+			jobs[3].Source = broken{}
+		}
+		_, err = p.Write(t.Context(), jobs)
+		if want := "rank 1: write field 3: out of order"; fmt.Sprint(err) != want {
+			t.Errorf("error is %v, want %s", err, want)
+		}
+		if err := c.Meet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stillOpen(t, t.TempDir())
+	})
+}
+
+type broken struct{}
+
+func (broken) ReadCells(dst []byte, first int64) error { return errors.New("out of order") }
+
 // Hints reach the library: those that it knows are in force, and a hint that it
 // can't take is an error on all ranks.
 func TestHintsReachTheLibrary(t *testing.T) {
@@ -344,7 +423,7 @@ func TestHintsReachTheLibrary(t *testing.T) {
 // A filesystem that can't promise space makes MPI-IO read its files again; the
 // posix driver sees every error where it happens.
 func TestFilesAreReadBackWhereSpaceIsNotPromised(t *testing.T) {
-	onDrivers(t, []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+	onDrivers(t, drivers(), []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
 		calls := func(dir string) int64 {
 			log := newRecords()
 			size, box := slab(c)
@@ -376,7 +455,7 @@ func TestFilesAreReadBackWhereSpaceIsNotPromised(t *testing.T) {
 // ext2 promises no space, and MPI-IO says of a full disk that something went wrong,
 // or that nothing did: still all ranks get ENOSPC.
 func TestAFullDiskThatPromisesNothing(t *testing.T) {
-	onDrivers(t, []int{1, 3}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+	onDrivers(t, drivers(), []int{1, 3}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
 		dir, bytes := smallDisk(t, c, "ext2")
 		if dir == "" {
 			return

@@ -229,6 +229,25 @@ func TestDurableAndChecksumsNameThePath(t *testing.T) {
 	}
 }
 
+func TestAnotherFilesystemOnOneRank(t *testing.T) {
+	mem := vfs.NewMem()
+	err := comm.Run(2, func(c *comm.Comm) error {
+		box := grid.Box{Low: [3]int{c.Rank(), 0, 0}, Size: [3]int{1, 1, 1}}
+		var opts []brick.Option
+		if c.Rank() == 1 {
+			opts = append(opts, brick.Filesystem(mem))
+		}
+		_, err := brick.NewPlan(t.Context(), c, [3]int{2, 1, 1}, box, brick.Float64, opts...)
+		if want := "the filesystem is vfs.osFS on rank 0 and *vfs.Mem on rank 1"; !errors.Is(err, brick.ErrDisagree) || !strings.Contains(fmt.Sprint(err), want) {
+			return fmt.Errorf("error is %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A disk that promises nothing fails in the write itself.
 func TestAFullDiskWithoutPromises(t *testing.T) {
 	in := &injected{mem: vfs.NewMem(vfs.Capacity(2*4096), vfs.NoAllocate())}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -76,8 +78,8 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 		return err
 	}
 	var failed error
-	for start := 0; start < len(jobs); start += openBatch {
-		batch := jobs[start:min(start+openBatch, len(jobs))]
+	start := 0
+	for batch := range slices.Chunk(jobs, openBatch) {
 		files, err := p.openAll(ctx, op, batch, failed)
 		if err != nil {
 			return err
@@ -103,28 +105,50 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 				failed = batch[k].fail(op, err)
 			}
 		}
+		start += len(batch)
 	}
 	return failed
 }
 
-// tryOpen opens and closes each file on this rank alone. Some implementations
-// wait for ever in a collective open that fails on one rank only, so what can
-// fail is found out before. Ranks of other nodes than rank 0 may see another file.
+// tryOpen opens the files on this rank alone, as many at once as the collective
+// will, and closes them again. Some implementations wait for ever in a collective
+// open that fails on one rank only, so what can fail is found out before: a path,
+// also one that leads elsewhere on another node, and a lack of descriptors.
 func (p *Plan) tryOpen(op string, jobs []job) error {
+	for batch := range slices.Chunk(jobs, openBatch) {
+		if err := p.tryBatch(op, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plan) tryBatch(op string, batch []job) (err error) {
 	flag := os.O_WRONLY
 	if op == "read" {
 		flag = os.O_RDONLY
 	}
-	for _, j := range jobs {
+	// The library may need some more for itself.
+	const spare = 8
+	tries := append(slices.Clone(batch), slices.Repeat(batch[:1], spare)...)
+	files := make([]vfs.File, 0, len(tries))
+	defer func() {
+		for k, f := range files {
+			if cerr := f.Close(); err == nil {
+				err = tries[k].fail(op, cerr)
+			}
+		}
+	}()
+	for _, j := range tries {
 		f, err := p.opt.fs.OpenFile(j.Path, flag, 0)
 		if err != nil {
 			return j.fail(op, err)
 		}
+		files = append(files, f)
 		if op == "read" {
-			err = hasSize(f, j.Path, p.FileSize())
-		}
-		if err := also(err, f.Close()); err != nil {
-			return j.fail(op, err)
+			if err := hasSize(f, j.Path, p.FileSize()); err != nil {
+				return j.fail(op, err)
+			}
 		}
 	}
 	return nil

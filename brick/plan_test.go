@@ -127,8 +127,8 @@ func TestSharesCoverTheFile(t *testing.T) {
 			if low != end || high < low {
 				t.Fatalf("rank %d has %d to %d after %d", r, low, high, end)
 			}
-			if most := (size/posixChunk/int64(ranks) + 2) * posixChunk; high-low > most && high-low > size/int64(ranks)+2*posixChunk {
-				t.Fatalf("rank %d has %d bytes of %d", r, high-low, size)
+			if over := high - low - size/int64(ranks); over > 2*posixChunk {
+				t.Fatalf("rank %d has %d bytes more than its part of %d", r, over, size)
 			}
 			end = high
 		}

@@ -1,6 +1,12 @@
 package bricktest_test
 
 import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/brick"
@@ -9,17 +15,126 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
-// The suite itself, on the simplest driver.
-func TestPOSIXInMemory(t *testing.T) {
+// bent is a filesystem that makes one mistake, as a bad driver would.
+type bent struct {
+	vfs.FS
+	flag  func(flag int) int
+	write func(f vfs.File, src []byte, offset int64) (int, error)
+	read  func(f vfs.File, dst []byte, offset int64) (int, error)
+}
+
+type bentFile struct {
+	vfs.File
+	fs *bent
+}
+
+func (b *bent) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	if b.flag != nil {
+		flag = b.flag(flag)
+	}
+	f, err := b.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return bentFile{f, b}, nil
+}
+
+func (f bentFile) WriteAt(src []byte, offset int64) (int, error) {
+	if f.fs.write != nil {
+		return f.fs.write(f.File, src, offset)
+	}
+	return f.File.WriteAt(src, offset)
+}
+
+func (f bentFile) ReadAt(dst []byte, offset int64) (int, error) {
+	if f.fs.read != nil {
+		return f.fs.read(f.File, dst, offset)
+	}
+	return f.File.ReadAt(dst, offset)
+}
+
+// recorder is a test that may fail.
+type recorder struct {
+	testing.TB
+	mu     sync.Mutex
+	errors []string
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Logf(format string, args ...any) {}
+func (r *recorder) Fail()                           {}
+func (r *recorder) Helper()                         {}
+
+// run gives the errors of the suite over a filesystem.
+func run(t *testing.T, fsys *bent) []string {
+	t.Helper()
 	m := vfs.NewMem()
 	if err := m.Mkdir("/d", 0o777); err != nil {
 		t.Fatal(err)
 	}
+	fsys.FS = m
+	rec := &recorder{TB: t}
 	err := comm.Run(3, func(c *comm.Comm) error {
-		bricktest.Run(t, c, bricktest.Config{Options: []brick.Option{brick.Filesystem(m)}, FS: m, Dir: "/d"})
+		bricktest.Run(rec, c, bricktest.Config{
+			Options: []brick.Option{brick.Filesystem(fsys)}, FS: fsys, Dir: "/d", Layouts: 50})
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
+	}
+	return rec.errors
+}
+
+func TestTheSuiteFindsMistakes(t *testing.T) {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s"} {
+		old := flag.Lookup(name).Value.String()
+		if err := flag.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { flag.Set(name, old) })
+	}
+	cases := []struct {
+		name string
+		fs   bent
+		want string // in one of the errors; "" is none
+	}{
+		{"a good driver", bent{}, ""},
+		{"a byte is written wrong", bent{write: func(f vfs.File, src []byte, offset int64) (int, error) {
+			bad := append([]byte(nil), src...)
+			bad[len(bad)-1] ^= 1
+			return f.WriteAt(bad, offset)
+		}}, "want 0x"},
+		{"a row is one cell off", bent{write: func(f vfs.File, src []byte, offset int64) (int, error) {
+			if offset >= 8 {
+				offset -= 8
+			}
+			return f.WriteAt(src, offset)
+		}}, "want 0x"},
+		{"a write is lost", bent{write: func(f vfs.File, src []byte, offset int64) (int, error) {
+			return len(src), nil
+		}}, "want 0x"},
+		{"a longer file keeps its end", bent{flag: func(flag int) int { return flag &^ os.O_TRUNC }}, "want 0"},
+		{"a byte is read wrong", bent{read: func(f vfs.File, dst []byte, offset int64) (int, error) {
+			n, err := f.ReadAt(dst, offset)
+			dst[0] ^= 0x80
+			return n, err
+		}}, "want"},
+		{"a read beyond the end gives zeros", bent{read: func(f vfs.File, dst []byte, offset int64) (int, error) {
+			_, _ = f.ReadAt(dst, offset)
+			return len(dst), nil
+		}}, "a file that gets shorter"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			errs := run(t, &tc.fs)
+			if tc.want == "" && len(errs) > 0 || tc.want != "" && !strings.Contains(strings.Join(errs, "\n"), tc.want) {
+				t.Errorf("the suite says: %q", errs)
+			}
+		})
 	}
 }
