@@ -235,6 +235,13 @@ func TestDriverIsChosenByCommunicator(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	p, err := NewPlan(t.Context(), comm.Self(), [3]int{1, 1, 1}, grid.Box{Size: [3]int{1, 1, 1}}, Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, why := p.Driver(); d != POSIX || why != "one rank" {
+		t.Errorf("driver %s, %s", d, why)
+	}
 	if _, err := NewPlan(t.Context(), nil, [3]int{1, 1, 1}, grid.Box{}, Float64); err == nil {
 		t.Error("a plan without a communicator")
 	}

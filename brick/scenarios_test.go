@@ -1,0 +1,308 @@
+package brick_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/mpi"
+	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+)
+
+// scenario is something that two ranks go through with a driver.
+type scenario struct {
+	name string
+	run  func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string)
+
+	// processes: it changes what a whole process has, so each rank must be one.
+	// Where they are goroutines, faults of one rank's filesystem stand for it.
+	processes bool
+
+	mpiio bool // it is about MPI-IO only
+}
+
+// All scenarios share one launch, since that takes longer than most of them.
+var scenarios = []scenario{
+	{name: "the driver is chosen by the communicator", run: choice},
+	{name: "many strided rounds", run: stridedRounds},
+	{name: "hints reach the library", run: hintsInForce, mpiio: true},
+	{name: "files are read back where space is not promised", run: readBackOnRamfs},
+	{name: "a full disk that promises nothing", run: fullExt2},
+	{name: "a failure in an earlier batch closes the later one", run: earlierBatch},
+	{name: "a path that is bad on rank 0 only", run: badPath(0), processes: true},
+	{name: "a path that is bad on rank 1 only", run: badPath(1), processes: true},
+	{name: "a lack of descriptors on one rank", run: fewDescriptors, processes: true, mpiio: true}, // for good: the last one
+}
+
+func TestScenariosOnTwoRanks(t *testing.T) {
+	onDrivers(t, drivers(), []int{2}, func(t *mpitest.T, c *comm.Comm, d brick.Driver) {
+		for i, s := range scenarios {
+			if s.processes && !mpi.Enabled || s.mpiio && d != brick.MPIIO {
+				continue
+			}
+			if c.Rank() == 0 {
+				t.Logf("scenario: %s", s.name)
+			}
+			dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
+			makeDir(t, c, dir)
+			s.run(t, c, d, dir)
+			if err := c.Meet(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stillOpen(t, dir)
+		}
+	})
+}
+
+// slab cuts two planes for each rank.
+func slab(c *comm.Comm) (size [3]int, box grid.Box) {
+	return [3]int{3, 2, 2 * c.Size()}, grid.Box{Low: [3]int{0, 0, 2 * c.Rank()}, Size: [3]int{3, 2, 2}}
+}
+
+func slabPlan(t *mpitest.T, c *comm.Comm, opts ...brick.Option) *brick.Plan {
+	t.Helper()
+	size, box := slab(c)
+	p, err := brick.NewPlan(t.Context(), c, size, box, brick.Float64, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// slabs makes jobs of one call.
+func slabs(dir string, n int) []brick.WriteJob {
+	jobs := make([]brick.WriteJob, n)
+	for i := range jobs {
+		jobs[i] = brick.WriteJob{Name: fmt.Sprintf("field %d", i), Path: filepath.Join(dir, fmt.Sprintf("%d.bin", i)), Source: make(cells, 12)}
+	}
+	return jobs
+}
+
+// records is a log handler that keeps the attributes of the last record of each
+// message.
+type records struct {
+	slog.Handler
+	mu   sync.Mutex
+	last map[string]map[string]slog.Value
+}
+
+func newRecords() *records {
+	return &records{Handler: slog.DiscardHandler, last: make(map[string]map[string]slog.Value)}
+}
+
+func (h *records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *records) Handle(_ context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	attrs := make(map[string]slog.Value)
+	r.Attrs(func(a slog.Attr) bool { attrs[a.Key] = a.Value; return true })
+	h.last[r.Message] = attrs
+	return nil
+}
+
+// What is taken without a word from the user.
+func choice(t *mpitest.T, c *comm.Comm, _ brick.Driver, _ string) {
+	log := newRecords()
+	p := slabPlan(t, c, brick.Logger(slog.New(log)))
+	defer p.Close()
+	want, why := brick.POSIX, "the ranks share a process"
+	if mpi.Enabled {
+		want, why = brick.MPIIO, "2 ranks of MPI"
+	}
+	if d, w := p.Driver(); d != want || w != why {
+		t.Errorf("driver is %s: %s; want %s: %s", d, w, want, why)
+	}
+	if got := log.last["brick plan"]["why"].String(); got != why {
+		t.Errorf("logged reason is %q, want %q", got, why)
+	}
+}
+
+// Those that the library knows are in force, and a hint that it can't take is an
+// error on all ranks.
+func hintsInForce(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	log := newRecords()
+	write := func(hints map[string]string) error {
+		p := slabPlan(t, c, brick.Using(d), brick.Hints(hints), brick.Logger(slog.New(log)))
+		defer p.Close()
+		_, err := p.Write(t.Context(), slabs(dir, 1))
+		return err
+	}
+	if err := write(map[string]string{"cb_buffer_size": "1048576", "no_such_hint": "1"}); err != nil {
+		t.Error(err)
+	}
+	if c.Rank() == 0 {
+		force, _ := log.last["brick hints"]["in_force"].Any().(map[string]string)
+		if force["cb_buffer_size"] != "1048576" {
+			t.Errorf("hints in force are %v", force)
+		}
+	}
+	long := strings.Repeat("k", 255)
+	err := write(map[string]string{long: "1"})
+	if want := `rank 0: write field 0: hint "` + long; !strings.HasPrefix(fmt.Sprint(err), want) {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
+
+// MPI-IO reads its files again; the posix driver sees every error where it
+// happens.
+func readBackOnRamfs(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	calls := func(dir string) int64 {
+		log := newRecords()
+		p := slabPlan(t, c, brick.Using(d), brick.Logger(slog.New(log)))
+		defer p.Close()
+		if _, err := p.Write(t.Context(), slabs(dir, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return log.last["brick write"]["collectives"].Int64()
+	}
+	tmpfs, _ := smallDisk(t, c, dir, "tmpfs")
+	ramfs, _ := smallDisk(t, c, dir, "ramfs")
+	if tmpfs == "" || ramfs == "" {
+		return
+	}
+	more := int64(0)
+	if d == brick.MPIIO {
+		more = 2
+	}
+	if promised, not := calls(tmpfs), calls(ramfs); not != promised+more {
+		t.Errorf("%d collective calls on tmpfs, %d on ramfs: want %d more", promised, not, more)
+	}
+}
+
+// ext2 promises no space, and MPI-IO says of a full disk that something went wrong,
+// or that nothing did: still all ranks get ENOSPC.
+func fullExt2(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	disk, bytes := smallDisk(t, c, dir, "ext2")
+	if disk == "" {
+		return
+	}
+	planes := int(bytes) / 8 / c.Size()
+	box := grid.Box{Low: [3]int{0, 0, planes * c.Rank()}, Size: [3]int{2, 1, planes}}
+	for _, staging := range []int64{16 << 10, 32 << 20} {
+		p, err := brick.NewPlan(t.Context(), c, [3]int{2, 1, planes * c.Size()}, box, brick.Float64, brick.Using(d), brick.Staging(staging))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Write(t.Context(), []brick.WriteJob{{Name: `field "a"`, Path: filepath.Join(disk, "a.bin"), Source: ones{}}})
+		p.Close()
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(fmt.Sprint(err), `field "a": `) {
+			t.Errorf("staging %d: error is %v", staging, err)
+		}
+	}
+}
+
+// ones is a source that is no hole.
+type ones struct{}
+
+func (ones) ReadCells(dst []byte, first int64) error {
+	for i := range dst {
+		dst[i] = 1
+	}
+	return nil
+}
+
+func earlierBatch(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	p := slabPlan(t, c, brick.Using(d))
+	defer p.Close()
+	jobs := slabs(dir, 130)
+	if c.Rank() == 1 {
+		jobs[3].Source = broken{}
+	}
+	_, err := p.Write(t.Context(), jobs)
+	if want := "rank 1: write field 3: out of order"; fmt.Sprint(err) != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
+
+type broken struct{}
+
+func (broken) ReadCells(dst []byte, first int64) error { return errors.New("out of order") }
+
+// Ranks with different working directories see different files under one relative
+// path: an error, where some implementations of MPI_File_open wait for ever.
+func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	return func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+		for _, sub := range []string{"sub", "other"} {
+			makeDir(t, c, filepath.Join(dir, sub))
+		}
+		chdir := func(to string) {
+			if err := os.Chdir(to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := slabPlan(t, c, brick.Using(d))
+		defer p.Close()
+		chdir(dir)
+		defer chdir(t.TempDir())
+		write := func() error {
+			_, err := p.Write(t.Context(), slabs("sub", 2))
+			return err
+		}
+		read := func() error {
+			_, err := p.Read(t.Context(), []brick.ReadJob{{Name: "field 0", Path: "sub/0.bin",
+				Sink: func(src []byte, first int64) error { return nil }}})
+			return err
+		}
+		fails := func(err error, op, call string) {
+			want := fmt.Sprintf(`rank %d: %s field 0: %s: no such file or directory`, bad, op, call)
+			if fmt.Sprint(err) != want || !errors.Is(err, syscall.ENOENT) {
+				t.Errorf("error is %v, want %s", err, want)
+			}
+		}
+		if err := errors.Join(write(), read()); err != nil {
+			t.Fatal(err)
+		}
+		if c.Rank() == bad {
+			chdir("other")
+		}
+		fails(write(), "write", "open")
+		fails(read(), "read", map[bool]string{true: "stat", false: "open"}[bad == 0])
+		chdir(dir)
+		if err := c.Meet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(write(), read()); err != nil {
+			t.Errorf("after that: %v", err)
+		}
+	}
+}
+
+// One rank may open fewer files than the other: some implementations of
+// MPI_File_open wait for ever then.
+func fewDescriptors(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	p := slabPlan(t, c, brick.Using(d))
+	defer p.Close()
+	write := func(n int) error {
+		_, err := p.Write(t.Context(), slabs(dir, n))
+		return err
+	}
+	if c.Rank() == 1 {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := uint64(len(open) + 30)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := write(60); !errors.Is(err, syscall.EMFILE) || !strings.HasPrefix(fmt.Sprint(err), "rank 1: write field ") {
+		t.Errorf("error is %v", err)
+	}
+	if err := write(10); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
