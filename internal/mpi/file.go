@@ -82,7 +82,8 @@ type File struct {
 	path     string
 	writing  bool
 	element  C.MPI_Datatype
-	elemSize int // of element, 0 before SetView
+	elemSize int    // of element, 0 before SetView
+	release  func() // what its name needs while it is open
 }
 
 // OpenFile opens an existing file for writing or for reading, with hints for the
@@ -108,14 +109,16 @@ func (c *Comm) OpenFile(path string, write bool, hints map[string]string) (*File
 			return nil, err
 		}
 	}
-	name := C.CString(path)
+	plain, release := libraryName(path)
+	name := C.CString(plain)
 	defer C.free(unsafe.Pointer(name))
-	f := &File{path: path, writing: write, element: C.fs_no_type()}
+	f := &File{path: path, writing: write, element: C.fs_no_type(), release: release}
 	var writing C.int
 	if write {
 		writing = 1
 	}
 	if ec := C.fs_open(c.c.comm, name, writing, info, &f.f); ec != C.MPI_SUCCESS {
+		release()
 		return nil, failure("MPI_File_open "+path, ec)
 	}
 	return f, nil
@@ -263,6 +266,7 @@ func (f *File) Hints() (map[string]string, error) {
 func (f *File) Close() error {
 	enter()
 	defer leave()
+	defer f.release()
 	typeErr := f.freeElement()
 	if ec := C.MPI_File_close(&f.f); ec != C.MPI_SUCCESS {
 		return failure("MPI_File_close "+f.path, ec)

@@ -4,6 +4,7 @@ package mpi_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -209,14 +210,15 @@ func TestFiles(t *testing.T) {
 		split    [2]int // axis along which the writers and the readers split
 		elemSize int
 		disp     int64
-		round    int // elements that a rank moves at once
+		round    int    // elements that a rank moves at once
+		path     string // some are names that the libraries don't take
 	}{
-		{"rows split, eight bytes", [3]int{5, 4, 3}, [2]int{0, 2}, 8, 0, 1000},
-		{"slabs, sixteen bytes", [3]int{3, 2, 7}, [2]int{2, 0}, 16, 0, 1000},
-		{"in rounds of three behind a header", [3]int{4, 3, 5}, [2]int{1, 2}, 8, 24, 3},
-		{"sixteen bytes in rounds of one", [3]int{5, 1, 2}, [2]int{0, 1}, 16, 40, 1},
-		{"fewer planes than ranks", [3]int{6, 5, 2}, [2]int{2, 0}, 8, 0, 7},
-		{"one cell", [3]int{1, 1, 1}, [2]int{0, 0}, 8, 0, 1},
+		{"rows split, eight bytes", [3]int{5, 4, 3}, [2]int{0, 2}, 8, 0, 1000, "an array, ½"},
+		{"slabs, sixteen bytes", [3]int{3, 2, 7}, [2]int{2, 0}, 16, 0, 1000, "12:30:00/an array"},
+		{"in rounds of three behind a header", [3]int{4, 3, 5}, [2]int{1, 2}, 8, 24, 3, "an:array"},
+		{"sixteen bytes in rounds of one", [3]int{5, 1, 2}, [2]int{0, 1}, 16, 40, 1, strings.Repeat("d", 255) + "/" + strings.Repeat("e", 255) + "/an array"},
+		{"fewer planes than ranks", [3]int{6, 5, 2}, [2]int{2, 0}, 8, 0, 7, strings.Repeat("f", 255)},
+		{"one cell", [3]int{1, 1, 1}, [2]int{0, 0}, 8, 0, 1, "nfs:an array"},
 	}
 	for _, component := range mpitest.Components() {
 		t.Run(component.Name, func(t *testing.T) {
@@ -224,7 +226,7 @@ func TestFiles(t *testing.T) {
 				for _, tc := range cases {
 					ctx := t.Context()
 					c := cc.Handle()
-					path := filepath.Join(t.TempDir(), "an array, ½")
+					path := filepath.Join(t.TempDir(), tc.path)
 					total := tc.global[0] * tc.global[1] * tc.global[2]
 					var want []byte
 					want = append(want, bytes.Repeat([]byte{'h'}, int(tc.disp))...)
@@ -234,7 +236,7 @@ func TestFiles(t *testing.T) {
 					var err error
 					if cc.Rank() == 0 {
 						blank := append(bytes.Repeat([]byte{'h'}, int(tc.disp)), make([]byte, total*tc.elemSize)...)
-						err = os.WriteFile(path, blank, 0o600)
+						err = cmp.Or(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, blank, 0o600))
 					}
 					if err := cc.Agree(ctx, err); err != nil {
 						t.Fatal(err)
