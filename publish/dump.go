@@ -201,8 +201,9 @@ func checkTemplate(template string) (string, error) {
 	for end < len(name) && name[end] >= '0' && name[end] <= '9' {
 		end++
 	}
-	if end == len(name) || name[end] != 'd' || end-start > 3 {
-		return "", fmt.Errorf("template %q: the verb is not %%d or %%0<width>d with a width below 100", template)
+	width := name[start+1 : end]
+	if end == len(name) || name[end] != 'd' || width != "" && (width[0] != '0' || len(width) == 1 || len(width) > 3) {
+		return "", fmt.Errorf("template %q: the verb is neither %%d nor %%0<width>d with a width from 1 to 99", template)
 	}
 	if strings.Contains(name[end+1:], "%") {
 		return "", fmt.Errorf("template %q has more than one %%", template)

@@ -143,7 +143,7 @@ func TestDumpTemplates(t *testing.T) {
 		"psi_%04d.bin":      "psi.xmf",
 		"a/b/psi-%d.raw":    "a/b/psi.xmf",
 		"%06d.bin":          "series.xmf",
-		"psi%3d":            "psi.xmf",
+		"psi%012d":          "psi.xmf",
 		"u.%04d.real.bin":   "u.real.xmf",
 		"spaces in_%d.bin":  "spaces in.xmf",
 		"/abs/größe_%d.bin": "/abs/größe.xmf",
@@ -154,7 +154,7 @@ func TestDumpTemplates(t *testing.T) {
 			t.Errorf("%q: %q, %v: want %q", template, got, err, want)
 		}
 	}
-	for _, template := range []string{"", "psi.bin", "dir/", "psi_%s.bin", "psi_%04x", "psi_%", "psi_%d_%d", "psi_%%", "d%d/psi.bin", "psi_%100d", "a\x00%d", "psi_%-4d", "psi_%*d"} {
+	for _, template := range []string{"", "psi.bin", "dir/", "psi_%s.bin", "psi_%04x", "psi_%", "psi_%d_%d", "psi_%%", "d%d/psi.bin", "psi_%0100d", "psi_%5d", "psi_%0d", "a\x00%d", "psi_%-4d", "psi_%*d"} {
 		if got, err := checkTemplate(template); err == nil {
 			t.Errorf("%q is taken, as %q", template, got)
 		}

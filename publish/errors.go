@@ -25,7 +25,9 @@ var (
 	// ErrMismatch: the bundle isn't of the wanted grid, periodicity, method or
 	// boundary conditions. Nothing was changed.
 	ErrMismatch = errors.New("the bundle does not match")
-	// ErrFieldsUndefined: an in-place load failed half-way.
+	// ErrFieldsUndefined: a load failed after cells had changed. Of the default
+	// load only the upload to a device, the solver's clock, or setting aside other
+	// bundles can fail so late; an in-place load at any time.
 	ErrFieldsUndefined = errors.New("the fields are now undefined")
 )
 

@@ -1,10 +1,12 @@
 package publish
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -31,7 +33,7 @@ const (
 	StepChecksums Step = "checksums" // checksums.txt is written
 	StepSynced    Step = "synced"    // everything in staging is durable
 	StepRenamed   Step = "renamed"   // the final name exists
-	StepPublished Step = "published" // and is durable; all ranks know
+	StepPublished Step = "published" // and is durable; the other ranks learn it next
 )
 
 type options struct {
@@ -41,6 +43,8 @@ type options struct {
 	onStep     func(step Step, detail string)
 	brick      []brick.Option
 	inPlace    bool
+	sidecar    any
+	split      func(*comm.Comm) (*comm.Comm, error) // into nodes
 	err        error
 }
 
@@ -48,8 +52,12 @@ type options struct {
 type Option func(*options)
 
 func newOptions(opts []Option) (options, error) {
-	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler)}
+	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler), split: (*comm.Comm).SplitNode}
 	for _, f := range opts {
+		if f == nil {
+			o.err = errors.New("an option is nil")
+			continue
+		}
 		f(&o)
 	}
 	return o, o.err
@@ -76,9 +84,10 @@ func Bricks(opts ...brick.Option) Option {
 	return func(o *options) { o.brick = append(o.brick, opts...) }
 }
 
-// OnStep calls f on this rank when a step of a publication is done. Only rank 0
-// takes part in the steps from [StepLocked] on that concern the directory; the
-// others report those that all ranks share. For progress displays and tests.
+// OnStep calls f on this rank when a step of a publication is done: on all ranks
+// for [StepStaged], [StepField] (on those that have cells) and [StepWritten], on
+// rank 0 for the others. A panic in f is that rank's error, until the rename. For
+// progress displays and tests.
 func OnStep(f func(step Step, detail string)) Option {
 	return func(o *options) { o.onStep = f }
 }
@@ -94,8 +103,9 @@ func Logger(l *slog.Logger) Option {
 	}
 }
 
-// Filesystem replaces the operating system's files, for tests within this module.
-func Filesystem(fs vfs.FS) Option { return func(o *options) { o.fs = fs } }
+// WithSidecar publishes v, as JSON, as sidecar.json. [SaveBundle] has it in its
+// [State] instead.
+func WithSidecar(v any) Option { return func(o *options) { o.sidecar = v } }
 
 func (o *options) step(s Step, detail string) {
 	if o.onStep != nil {

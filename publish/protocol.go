@@ -3,14 +3,11 @@ package publish
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,15 +20,9 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// What stands beside a bundle while it is published.
-const (
-	suffixStaging = ".publishing"
-	suffixLock    = ".publishing.lock"
-	ownerName     = ".owner" // in staging: the nonce
-)
-
 // publication is one run of the protocol: docs/bundle-format.md has the steps in
-// words. Its methods are collective; each ends with an agreement.
+// words. The methods that take a context are collective and end with the same
+// error on all ranks.
 type publication struct {
 	c       *comm.Comm
 	o       options
@@ -44,8 +35,9 @@ type publication struct {
 	sums    map[string]uint64 // checksums of the fields that are known already
 	lock    vfs.Lock
 	nonce   string
-	owned   bool  // the staging directory is of our making
-	hook    error // of a step's callback that panicked, until the next agreement
+	where   string // the directory that rank 0 made, "" if there is none
+	marked  bool   // it has our nonce
+	hook    error  // of a step's callback that panicked, until the next agreement
 }
 
 // writer puts the fields into staging. It is collective and returns the same
@@ -132,46 +124,7 @@ func (p *publication) step(s Step, detail string) {
 }
 
 // stage takes the lock of the final path and makes a fresh staging directory.
-func (p *publication) stage(ctx context.Context) error {
-	return p.onRoot(ctx, func() error {
-		if err := p.mustNotExist(); err != nil {
-			return err
-		}
-		lock, err := p.o.fs.Lock(p.final + suffixLock)
-		switch {
-		case errors.Is(err, vfs.ErrLocked):
-			return fmt.Errorf("%w: %w", ErrBeingPublished, err)
-		case errors.Is(err, vfs.ErrNoLocks):
-			p.o.log.Warn("no file locks here: two jobs that publish to one path can only be told apart by the nonce", "path", p.final)
-		case err != nil:
-			return fmt.Errorf("lock: %w", err)
-		default:
-			p.lock = lock
-			p.step(StepLocked, p.final)
-		}
-		// Another job may have published between the first look and the lock.
-		if err := p.mustNotExist(); err != nil {
-			return err
-		}
-		// The lock was free, so whatever stands in staging has a dead owner.
-		if err := vfs.RemoveAll(p.o.fs, p.staging); err != nil {
-			return fmt.Errorf("clear staging: %w", err)
-		}
-		if err := p.o.fs.Mkdir(p.staging, 0o777); err != nil {
-			return fmt.Errorf("make staging: %w", err)
-		}
-		p.owned = true
-		if err := p.o.fs.Mkdir(p.fields, 0o777); err != nil {
-			return fmt.Errorf("make staging: %w", err)
-		}
-		var b [16]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return err
-		}
-		p.nonce = hex.EncodeToString(b[:])
-		return vfs.WriteFile(p.o.fs, filepath.Join(p.staging, ownerName), []byte(p.nonce), 0o666, false)
-	})
-}
+func (p *publication) stage(ctx context.Context) error { return p.onRoot(ctx, p.claim) }
 
 func (p *publication) mustNotExist() error {
 	exists, err := vfs.Exists(p.o.fs, p.final)
@@ -189,8 +142,9 @@ func (p *publication) seenByAll(ctx context.Context) error {
 		return err
 	}
 	p.nonce = string(nonce)
-	node, err := p.c.SplitNode()
-	if err := p.c.Agree(ctx, err); err != nil {
+	node, err := p.o.split(p.c)
+	// A cancelled context must not keep the ranks from freeing what they split.
+	if err := p.c.Agree(context.WithoutCancel(ctx), err); err != nil {
 		return err
 	}
 	if node.Rank() == 0 {
@@ -201,32 +155,6 @@ func (p *publication) seenByAll(ctx context.Context) error {
 	}
 	p.step(StepStaged, p.staging)
 	return nil
-}
-
-// awaitNonce gives network filesystems a moment to show what another node made.
-func (p *publication) awaitNonce(ctx context.Context) error {
-	const tries, pause = 10, 100 * time.Millisecond
-	var err error
-	for try := range tries {
-		if try > 0 {
-			time.Sleep(pause)
-		}
-		err = p.checkNonce()
-		notYet := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTakenOver)
-		if !notYet || ctx.Err() != nil {
-			return err
-		}
-	}
-	host, _ := os.Hostname()
-	return fmt.Errorf("node %s does not see the staging directory that rank 0 made (is the path local to a node?): %w", host, err)
-}
-
-func (p *publication) checkNonce() error {
-	got, err := vfs.ReadFile(p.o.fs, filepath.Join(p.staging, ownerName), 1<<10)
-	if err == nil && string(got) != p.nonce {
-		return fmt.Errorf("%s: %w", p.staging, ErrTakenOver)
-	}
-	return err
 }
 
 func (p *publication) write(ctx context.Context, write writer) error {
@@ -378,21 +306,17 @@ func (p *publication) reveal(ctx context.Context) error {
 // putInPlace runs on rank 0. Up to the rename it fails without a trace; then it
 // can only fail with ErrDurabilityUnknown.
 func (p *publication) putInPlace() error {
-	if err := p.checkNonce(); err != nil {
+	if err := p.setApart(); err != nil {
 		return err
 	}
-	if err := p.o.fs.Remove(filepath.Join(p.staging, ownerName)); err != nil {
-		return err
+	err := vfs.MoveNoReplace(p.o.fs, p.where, p.final)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: %w", ErrExists, err)
+	case err != nil:
+		return fmt.Errorf("rename: %w", err)
 	}
-	if p.o.durability == Full {
-		if err := p.o.fs.SyncDir(p.staging); err != nil {
-			return fmt.Errorf("sync: %w", err)
-		}
-	}
-	if err := p.rename(); err != nil {
-		return err
-	}
-	p.owned = false
+	p.where = ""
 	p.step(StepRenamed, p.final)
 	if p.o.durability == Full {
 		if err := p.o.fs.SyncDir(filepath.Dir(p.final)); err != nil {
@@ -404,32 +328,12 @@ func (p *publication) putInPlace() error {
 	return nil
 }
 
-// rename moves staging to the final path and refuses whatever is there.
-func (p *publication) rename() error {
-	err := p.o.fs.RenameNoReplace(p.staging, p.final)
-	if errors.Is(err, vfs.ErrUnsupported) {
-		if err := p.mustNotExist(); err != nil {
-			return err
-		}
-		err = p.o.fs.Rename(p.staging, p.final)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: %w", ErrExists, err)
-	}
-	if err != nil {
-		return fmt.Errorf("rename: %w", err)
-	}
-	return nil
-}
-
 // abandon removes what this publication made and returns err, on all ranks after
 // rank 0 is done with it.
 func (p *publication) abandon(ctx context.Context, err error) error {
 	var left error
 	if p.c.Rank() == 0 {
-		if p.owned && !errors.Is(err, ErrTakenOver) {
-			left = vfs.RemoveAll(p.o.fs, p.staging)
-		}
+		left = comm.Protect(p.discard)
 		p.unlock()
 	}
 	if errors.Is(err, comm.ErrDead) {
@@ -439,18 +343,6 @@ func (p *publication) abandon(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (and the staging directory stays: %w)", err, left)
 	}
 	return err
-}
-
-// unlock lets the lock go. That it fails changes nothing for the bundle: the
-// lock dies with this process.
-func (p *publication) unlock() {
-	if p.lock == nil {
-		return
-	}
-	if err := p.lock.Release(); err != nil {
-		p.o.log.Warn("release the lock of a publication", "path", p.final, "error", err)
-	}
-	p.lock = nil
 }
 
 // newPublication settles the paths. The final path is made absolute, so that
@@ -473,9 +365,9 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 	switch {
 	case final == string(filepath.Separator):
 		return p, fmt.Errorf("path %q is the root directory", dir)
-	case len(name)+len(suffixLock) > 255:
+	case len(name)+longestSuffix > maxNameBytes:
 		return p, fmt.Errorf("path %q: the last element has %d bytes, at most %d leave room for the staging directory",
-			dir, len(name), 255-len(suffixLock))
+			dir, len(name), maxNameBytes-longestSuffix)
 	}
 	return p, nil
 }
@@ -491,15 +383,20 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 // filled in.
 //
 // Directory fails with [ErrExists] when anything is at dir, [ErrBeingPublished]
-// when another job publishes there, [ErrInput] when the inputs are invalid or
-// differ between ranks, and [ErrDurabilityUnknown] when the bundle is in place
-// but the last fsync failed. In all cases but the last, dir has no bundle of ours.
+// when another job publishes there, [ErrTakenOver] when another job got hold of
+// the staging directory, [ErrInput] when the inputs are invalid or differ between
+// ranks, and [ErrDurabilityUnknown] when the bundle is in place but the last fsync
+// failed. In all cases but the last, dir has no bundle of ours. Only when a rank
+// is missing ([comm.ErrDead]) nothing is said about dir.
 func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	write func(ctx context.Context, fieldsDir string) error, opts ...Option) error {
 	o, err := newOptions(opts)
 	p, perr := newPublication(c, dir, meta, o)
 	p.meta.FormatVersion, p.meta.Writer = formatVersion, nil
 	err = cmp.Or(err, perr, p.meta.Validate())
+	sidecar, serr := encodeSidecar(o.sidecar)
+	p.sidecar = sidecar
+	err = cmp.Or(err, serr)
 	if write == nil {
 		err = cmp.Or(err, errors.New("no function writes the fields"))
 	}
@@ -510,13 +407,22 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 }
 
 // encodeSidecar turns the caller's value into the bytes of sidecar.json.
-func encodeSidecar(v any) ([]byte, error) {
+func encodeSidecar(v any) (text []byte, err error) {
 	if v == nil {
 		return nil, nil
 	}
-	b, err := json.MarshalIndent(v, "", "  ")
+	err = comm.Protect(func() error {
+		text, err = json.MarshalIndent(v, "", "  ")
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sidecar: %w", err)
 	}
-	return append(b, '\n'), nil
+	if text = append(text, '\n'); len(text) > maxSidecarBytes {
+		return nil, fmt.Errorf("sidecar: %d bytes of JSON, at most %d are read", len(text), maxSidecarBytes)
+	}
+	if err := checkJSON(text); err != nil {
+		return nil, fmt.Errorf("sidecar: %w", err)
+	}
+	return text, nil
 }

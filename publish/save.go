@@ -42,6 +42,9 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 			inputs = append(inputs, entry{"field " + strconv.Quote(f.ID), f.Field.Kind().String()})
 		}
 	}
+	if s.Sidecar == nil {
+		s.Sidecar = o.sidecar
+	}
 	sidecar, jerr := encodeSidecar(s.Sidecar)
 	p, perr := newPublication(c, dir, meta, o)
 	p.sidecar = sidecar
@@ -56,6 +59,9 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 		return named("publish", dir, err)
 	}
 	plan, err := brick.NewPlan(ctx, c, meta.Domain.Size, box, brick.Float64, o.bricks()...)
+	if errors.Is(err, brick.ErrLayout) || errors.Is(err, brick.ErrDisagree) {
+		err = inputError(err)
+	}
 	if err != nil {
 		return named("publish", dir, err)
 	}

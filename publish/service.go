@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ type Solver struct {
 	Results    *int64 // result counter; nil: none
 	Method     string // identity of the integrator
 	Boundaries []Boundary
-	Sidecar    func() (any, error) // content of sidecar.json; nil: none
+	Sidecar    func() (any, error) // content of sidecar.json, the same on all ranks; nil: none
 }
 
 // Service saves bundles of a solver as its configuration says, and restarts it
@@ -50,6 +51,7 @@ type Service struct {
 	o     options
 	opts  []Option
 	dir   checkpoints
+	ready bool  // the directory stands
 	last  int64 // increment that is on disk already: saved or restored; -1: none
 	since time.Time
 	inbox chan os.Signal
@@ -57,8 +59,9 @@ type Service struct {
 }
 
 // NewService makes the service. It is collective; all ranks give the same
-// configuration. Rank 0 makes the checkpoint directory and clears away what
-// publications and removals of dead jobs left in it.
+// configuration and options. Unless the configuration is off, rank 0 makes the
+// checkpoint directory and clears away what publications and removals of dead jobs
+// left in it.
 func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
 	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
 	var err error
@@ -78,18 +81,14 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 		{pathEntry, fmt.Sprintf("%q", cfg.Checkpoint.Directory)},
 		{"the configuration of checkpoints", string(text)},
 		{"the checkpoint directory", fmt.Sprintf("%q", s.dir.dir)},
+		{"the durability", strconv.Itoa(int(s.o.durability))},
+		{"loading in place", strconv.FormatBool(s.o.inPlace)},
 	}); err != nil {
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
-	if s.dir.dir != "" {
-		err := s.onRoot(ctx, func() error {
-			if err := s.dir.makeDir(s.dir.dir); err != nil {
-				return err
-			}
-			return s.dir.clean()
-		})
-		if err != nil {
-			return nil, fmt.Errorf("checkpoint service: %w", err)
+	if !cfg.Checkpoint.off() {
+		if err := s.prepare(ctx); err != nil {
+			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 		}
 	}
 	s.since = s.now()
@@ -109,12 +108,16 @@ func (s *Service) Close() {
 	}
 }
 
-func (s *Service) onRoot(ctx context.Context, f func() error) error {
-	var err error
-	if s.c.Rank() == 0 {
-		err = comm.Protect(f)
-	}
-	return s.c.Agree(ctx, err)
+// prepare makes the directory and clears leftovers away.
+func (s *Service) prepare(ctx context.Context) error {
+	err := s.c.OnRoot(ctx, nil, func() error {
+		if err := s.dir.makeDir(s.dir.dir); err != nil {
+			return err
+		}
+		return s.dir.clean()
+	})
+	s.ready = err == nil
+	return err
 }
 
 // Outcome is what MaybeSave did.
@@ -122,7 +125,8 @@ type Outcome struct {
 	Saved bool
 	Path  string // of the bundle, when Saved
 
-	// Stop tells the solver to end now; Reason says why. Its state is on disk.
+	// Stop tells the solver to end now; Reason says why. Its state is on disk,
+	// unless its increment is 0.
 	Stop   bool
 	Reason string
 }
@@ -142,7 +146,10 @@ func (s *Service) MaybeSave(ctx context.Context, v Solver) (Outcome, error) {
 	if k.off() {
 		return out, nil
 	}
-	increment, _ := v.Clock.Accepted()
+	var increment int64
+	if err := comm.Protect(func() error { increment, _ = v.Clock.Accepted(); return nil }); err != nil {
+		return out, fmt.Errorf("checkpoint: clock: %w", err)
+	}
 	due := k.Every > 0 && increment%k.Every == 0
 	if k.EverySeconds > 0 || len(k.OnSignal) > 0 {
 		flags := []int64{s.flags()}
@@ -204,22 +211,20 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	if s.cfg.Checkpoint.Directory == "" {
 		return "", fmt.Errorf("checkpoint: %w: no checkpoint.directory is configured", ErrInput)
 	}
-	increment, t := v.Clock.Accepted()
+	state, err := v.state()
+	if err := agreeInputs(ctx, s.c, err, []entry{
+		{pathEntry, strconv.Quote(s.cfg.Checkpoint.Directory)},
+		{"the accepted increment", strconv.FormatInt(state.Increment, 10)},
+	}); err != nil {
+		return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
+	}
+	increment := state.Increment
 	if increment == 0 {
 		return "", nil
 	}
-	state := State{Fields: v.Fields, Time: t, Increment: increment, Method: v.Method, Boundaries: v.Boundaries}
-	if v.Results != nil {
-		state.ResultCounter = *v.Results
-	}
-	if v.Sidecar != nil {
-		var err error
-		cerr := comm.Protect(func() error {
-			state.Sidecar, err = v.Sidecar()
-			return err
-		})
-		if err := s.c.Agree(ctx, cerr); err != nil {
-			return "", fmt.Errorf("checkpoint: sidecar: %w", err)
+	if !s.ready {
+		if err := s.prepare(ctx); err != nil {
+			return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 		}
 	}
 	path := s.dir.path(increment)
@@ -235,6 +240,24 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		s.warnSpace(path)
 	}
 	return shown, nil
+}
+
+// state asks the solver's callbacks for what is to be saved.
+func (v Solver) state() (state State, err error) {
+	err = comm.Protect(func() (err error) {
+		state = State{Fields: v.Fields, Method: v.Method, Boundaries: v.Boundaries}
+		state.Increment, state.Time = v.Clock.Accepted()
+		if v.Results != nil {
+			state.ResultCounter = *v.Results
+		}
+		if v.Sidecar != nil {
+			if state.Sidecar, err = v.Sidecar(); err != nil {
+				return fmt.Errorf("sidecar: %w", err)
+			}
+		}
+		return nil
+	})
+	return state, err
 }
 
 // warnSpace warns when the next bundle wouldn't fit.

@@ -29,8 +29,9 @@ type Config struct {
 	Checkpoint  CheckpointConfig `json:"checkpoint"`
 }
 
-// CheckpointConfig says when and where to save. With an empty Directory the
-// service saves nothing.
+// CheckpointConfig says when and where to save. With an empty Directory, or nothing
+// that says when, the service is off: it saves nothing unless [Service.Save] is
+// called, and leaves the directory alone.
 type CheckpointConfig struct {
 	// Every saves when the accepted increment is a multiple of it; 0 or less: never.
 	Every int64 `json:"every"`
@@ -42,7 +43,8 @@ type CheckpointConfig struct {
 	// OnSignal names signals, like "SIGTERM" and "SIGUSR1", on which the state is
 	// saved at the next accepted step and the solver is told to stop.
 	OnSignal []string `json:"on_signal"`
-	// Keep is the number of newest bundles that are kept; 0 keeps all.
+	// Keep is the number of newest good bundles that are kept, as judged by
+	// structure and size; 0 keeps all.
 	Keep int `json:"keep"`
 	// Superseded is empty or [SetAside]: what happens to good bundles that are
 	// newer than the state that a run starts from.

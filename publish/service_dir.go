@@ -68,18 +68,22 @@ func (d checkpoints) steps() ([]int64, error) {
 }
 
 // makeDir makes the directory with its parents, each synced into its own parent.
+// One that exists is synced too: whoever made it may have been killed before.
 func (d checkpoints) makeDir(dir string) error {
+	parent := filepath.Dir(dir)
 	info, err := d.o.fs.Stat(dir)
-	if err == nil {
-		if !info.IsDir() {
-			return fmt.Errorf("%s is not a directory", dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is not a directory", dir)
+	case err == nil:
+		if err := d.o.fs.SyncDir(parent); err != nil {
+			// Its parent may well be closed to us.
+			d.o.log.Warn("the entry of a directory can't be synced", "directory", dir, "error", err)
 		}
 		return nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	parent := filepath.Dir(dir)
 	if parent != dir {
 		if err := d.makeDir(parent); err != nil {
 			return err
@@ -101,12 +105,8 @@ func (d checkpoints) clean() error {
 	}
 	leftovers := map[string][]string{} // bundle: what stands beside it
 	for _, e := range entries {
-		for _, suffix := range []string{suffixStaging, suffixLock, suffixRemoving} {
-			if base, ok := strings.CutSuffix(e.Name(), suffix); ok {
-				if _, ok := ParseStepName(base); ok {
-					leftovers[base] = append(leftovers[base], e.Name())
-				}
-			}
+		if base, ok := besideStep(e.Name()); ok {
+			leftovers[base] = append(leftovers[base], e.Name())
 		}
 	}
 	var failed error
@@ -114,6 +114,15 @@ func (d checkpoints) clean() error {
 		failed = errors.Join(failed, d.cleanOne(base, names))
 	}
 	return failed
+}
+
+// besideStep returns the bundle that a leftover or a lock belongs to.
+func besideStep(name string) (base string, ok bool) {
+	base, _, _ = strings.Cut(name, ".")
+	if _, ok := ParseStepName(base); !ok {
+		return "", false
+	}
+	return base, leftover(name, base) || name == base+suffixLock
 }
 
 func (d checkpoints) cleanOne(base string, names []string) error {
@@ -149,15 +158,7 @@ func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 		if k > 1 {
 			to += "." + strconv.Itoa(k)
 		}
-		err := d.o.fs.RenameNoReplace(from, to)
-		if errors.Is(err, vfs.ErrUnsupported) {
-			var taken bool
-			if taken, err = vfs.Exists(d.o.fs, to); err == nil && !taken {
-				err = d.o.fs.Rename(from, to)
-			} else if taken {
-				err = fs.ErrExist
-			}
-		}
+		err := vfs.MoveNoReplace(d.o.fs, from, to)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -172,8 +173,9 @@ func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 }
 
 // prune removes the oldest good bundles beyond keep, counting from newest, which
-// is durable. Bundles above newest, and those that aren't good, are not its
-// business. It renames, syncs, and only then removes.
+// is durable. Good is judged by structure and size: reading all of the kept bundles
+// after each save would cost more than they did. Bundles above newest, and those
+// that aren't good, are not its business. It renames, syncs, and only then removes.
 func (d checkpoints) prune(newest int64, keep int) error {
 	if keep <= 0 {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/fieldstone-io/fieldstone/brick"
 )
 
 // Restore starts the solver as the configuration's restart_from says. It is
@@ -63,7 +65,7 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		switch {
 		case err == nil:
 			loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
-			return loaded, s.setAside(ctx, bad)
+			return loaded, s.setAside(ctx, bad, loaded)
 		case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
 			return nil, err
 		}
@@ -84,18 +86,50 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 // for a damaged one must not touch the fields when there are others to try.
 func (s *Service) loadVerified(ctx context.Context, path string, v Solver) (*Loaded, error) {
 	if s.o.inPlace {
-		err := s.onRoot(ctx, func() error {
-			b, err := openBundle(s.o.fs, path)
-			if err != nil {
-				return err
-			}
-			return errors.Join(b.Verify(ctx, nil), b.Close())
-		})
-		if err != nil {
+		if err := s.verify(ctx, path); err != nil {
 			return nil, err
 		}
 	}
 	return s.Load(ctx, path, v)
+}
+
+// verify compares all fields of a bundle with their checksums, read by all ranks
+// together. What is small is verified by every load.
+func (s *Service) verify(ctx context.Context, path string) error {
+	var todo struct {
+		Size  int64
+		Files []fileChecksum
+	}
+	err := s.fromRoot(ctx, &todo, func() error {
+		b, err := readStructure(s.o.fs, path)
+		if err != nil {
+			return err
+		}
+		todo.Size = b.info.Metadata.Domain.Cells() * 8
+		for _, f := range b.sums {
+			if f.Path != metadataFile && f.Path != sidecarFile {
+				todo.Files = append(todo.Files, f)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	paths := make([]string, len(todo.Files))
+	for i, f := range todo.Files {
+		paths[i] = filepath.Join(path, filepath.FromSlash(f.Path))
+	}
+	crcs, err := brick.Checksums(ctx, s.c, s.o.fs, paths, todo.Size)
+	if err != nil {
+		return err
+	}
+	for i, f := range todo.Files {
+		if err := checkSum(path, f.Path, crcs[i], f.CRC); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Loaded, error) {
@@ -131,20 +165,20 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 			ErrExists, from, strings.Join(good, ", "), SetAside)
 	}
 	if path == "" {
-		return nil, s.setAside(ctx, above)
+		return nil, s.setAside(ctx, above, nil)
 	}
 	loaded, err := s.Load(ctx, path, v)
 	if err != nil {
 		return nil, err
 	}
-	return loaded, s.setAside(ctx, above)
+	return loaded, s.setAside(ctx, above, loaded)
 }
 
 // above judges, by structure, the bundles of the directory with increments above
 // start.
 func (s *Service) above(start int64) ([]bundleState, error) {
-	if s.dir.dir == "" {
-		return nil, nil
+	if s.cfg.Checkpoint.off() {
+		return nil, nil // no save will find its path taken
 	}
 	steps, err := s.dir.steps()
 	if err != nil {
@@ -169,12 +203,13 @@ func (s *Service) above(start int64) ([]bundleState, error) {
 	return list, nil
 }
 
-// setAside renames bundles out of the way of later saves: nothing is deleted.
-func (s *Service) setAside(ctx context.Context, list []bundleState) error {
+// setAside renames bundles out of the way of later saves: nothing is deleted. When
+// it fails after a load, the solver isn't as it was.
+func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Loaded) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return s.onRoot(context.WithoutCancel(ctx), func() error {
+	err := s.c.OnRoot(context.WithoutCancel(ctx), nil, func() error {
 		for _, b := range list {
 			suffix := suffixSuperseded
 			if b.Reason != "" {
@@ -192,11 +227,15 @@ func (s *Service) setAside(ctx context.Context, list []bundleState) error {
 		}
 		return nil
 	})
+	if err != nil && loaded != nil {
+		return fmt.Errorf("%w: %s is loaded, but: %w", ErrFieldsUndefined, loaded.Path, err)
+	}
+	return err
 }
 
 // fromRoot runs f on rank 0 and gives what it put into v to all ranks.
 func (s *Service) fromRoot(ctx context.Context, v any, f func() error) error {
-	if err := s.onRoot(ctx, f); err != nil {
+	if err := s.c.OnRoot(ctx, nil, f); err != nil {
 		return err
 	}
 	var text []byte

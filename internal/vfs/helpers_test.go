@@ -282,3 +282,34 @@ func TestOSFileHasADescriptor(t *testing.T) {
 		t.Errorf("%T has none", f)
 	}
 }
+
+func TestMoveNoReplaceLooksFirstWhereItMust(t *testing.T) {
+	for _, supported := range []bool{true, false} {
+		m := vfs.NewMem()
+		in := vfs.NewInject(m)
+		if !supported {
+			if err := in.Fail(vfs.Rule{Kinds: []vfs.Kind{vfs.OpRenameNoReplace}, Err: vfs.ErrUnsupported}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, dir := range []string{"/a", "/b", "/empty"} {
+			if err := m.Mkdir(dir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Symlink("/nowhere", "/dangling"); err != nil {
+			t.Fatal(err)
+		}
+		for _, taken := range []string{"/empty", "/dangling"} {
+			if err := vfs.MoveNoReplace(in, "/a", taken); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("supported %t: to %s: %v, want ErrExist", supported, taken, err)
+			}
+		}
+		if err := vfs.MoveNoReplace(in, "/a", "/c"); err != nil {
+			t.Errorf("supported %t: %v", supported, err)
+		}
+		if ok, err := vfs.Exists(m, "/c"); !ok || err != nil {
+			t.Errorf("supported %t: /c is not there: %v", supported, err)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+package publish
+
+import "github.com/fieldstone-io/fieldstone/internal/vfs"
+
+// Filesystem replaces the operating system's files.
+func Filesystem(fs vfs.FS) Option { return func(o *options) { o.fs = fs } }

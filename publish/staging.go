@@ -1,0 +1,234 @@
+package publish
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// What stands beside a bundle while it is published or removed. A name with a
+// nonce at its end is known to one job only, so nobody else changes what is in it.
+const (
+	suffixStaging = ".publishing"
+	suffixLock    = ".publishing.lock"
+	ownerName     = ".owner" // in staging: the nonce of its owner
+
+	nonceDigits   = 32
+	longestSuffix = len(suffixStaging) + 1 + nonceDigits
+)
+
+// leftover reports whether name is what a publication or a removal of bundle
+// base may leave behind; its lock is another matter.
+func leftover(name, base string) bool {
+	for _, suffix := range []string{suffixStaging, suffixRemoving} {
+		rest, ok := strings.CutPrefix(name, base+suffix)
+		if ok && (rest == "" || isNonce(rest)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNonce reports whether s is a dot and a nonce.
+func isNonce(s string) bool {
+	if len(s) != 1+nonceDigits || s[0] != '.' {
+		return false
+	}
+	_, err := hex.DecodeString(s[1:])
+	return err == nil
+}
+
+// claim takes the lock of the final path and makes a fresh staging directory. It
+// runs on rank 0, like all of this file but awaitNonce.
+func (p *publication) claim() error {
+	if err := p.mustNotExist(); err != nil {
+		return err
+	}
+	lock, err := p.o.fs.Lock(p.final + suffixLock)
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return fmt.Errorf("%w: %w", ErrBeingPublished, err)
+	case errors.Is(err, vfs.ErrNoLocks):
+		p.o.log.Warn("no file locks here: jobs that publish to one path are told apart by a nonce only", "path", p.final)
+	case err != nil:
+		return fmt.Errorf("lock: %w", err)
+	default:
+		p.lock = lock
+		p.step(StepLocked, p.final)
+	}
+	// Another job may have published between the first look and the lock.
+	if err := p.mustNotExist(); err != nil {
+		return err
+	}
+	var b [nonceDigits / 2]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return err
+	}
+	p.nonce = hex.EncodeToString(b[:])
+	if err := p.clear(); err != nil {
+		return fmt.Errorf("clear staging: %w", err)
+	}
+	if err := p.o.fs.Mkdir(p.staging, 0o777); err != nil {
+		return fmt.Errorf("make staging: %w", err)
+	}
+	p.where = p.staging
+	if err := p.o.fs.Mkdir(p.fields, 0o777); err != nil {
+		return fmt.Errorf("make staging: %w", err)
+	}
+	if err := vfs.WriteFile(p.o.fs, filepath.Join(p.staging, ownerName), []byte(p.nonce), 0o666, false); err != nil {
+		return fmt.Errorf("make staging: %w", err)
+	}
+	p.marked = true
+	return nil
+}
+
+// clear removes what dead publications to this path left. It moves staging away
+// in one step before it removes it: should its owner be alive after all, it finds
+// nothing instead of a half.
+func (p *publication) clear() error {
+	doomed := p.final + suffixRemoving + "." + p.nonce
+	err := p.o.fs.Rename(p.staging, doomed)
+	switch {
+	case err == nil:
+		if err := vfs.RemoveAll(p.o.fs, doomed); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if p.lock == nil {
+		return nil // what has a nonce in its name may be in use
+	}
+	parent, base := filepath.Split(p.final)
+	entries, err := p.o.fs.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if leftover(e.Name(), base) {
+			if err := vfs.RemoveAll(p.o.fs, filepath.Join(parent, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// awaitNonce gives network filesystems a moment to show what another node made.
+func (p *publication) awaitNonce(ctx context.Context) error {
+	const tries, pause = 10, 100 * time.Millisecond
+	var err error
+	for try := range tries {
+		if try > 0 {
+			time.Sleep(pause)
+		}
+		err = p.checkNonce(p.staging)
+		if err == nil || !errors.Is(err, ErrTakenOver) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	host, herr := os.Hostname()
+	if herr != nil {
+		host = "(unnamed)"
+	}
+	return fmt.Errorf("node %s does not see the staging directory that rank 0 made (is the path local to a node?): %w", host, err)
+}
+
+// checkNonce looks whether dir is ours.
+func (p *publication) checkNonce(dir string) error {
+	got, err := vfs.ReadFile(p.o.fs, filepath.Join(dir, ownerName), 1<<10)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w: %w", dir, ErrTakenOver, err)
+	case err != nil:
+		return err
+	case string(got) != p.nonce:
+		return fmt.Errorf("%s: %w", dir, ErrTakenOver)
+	}
+	return nil
+}
+
+// setApart moves the complete staging directory to a name that only this
+// publication knows, and makes it what the bundle will be: from here on nobody
+// else can change it by mistake.
+func (p *publication) setApart() error {
+	if err := p.checkNonce(p.staging); err != nil {
+		return err
+	}
+	if err := p.moveApart(); err != nil {
+		return err
+	}
+	if err := p.o.fs.Remove(filepath.Join(p.where, ownerName)); err != nil {
+		return err
+	}
+	if p.o.durability == Full {
+		if err := p.o.fs.SyncDir(p.where); err != nil {
+			return fmt.Errorf("sync: %w", err)
+		}
+	}
+	return nil
+}
+
+// moveApart renames staging, and gives it back if it turns out to be another
+// job's.
+func (p *publication) moveApart() error {
+	apart := p.staging + "." + p.nonce
+	err := p.o.fs.Rename(p.staging, apart)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.where = ""
+		return fmt.Errorf("%s: %w: %w", p.staging, ErrTakenOver, err)
+	}
+	if err != nil {
+		return fmt.Errorf("rename: %w", err)
+	}
+	err = p.checkNonce(apart)
+	if errors.Is(err, ErrTakenOver) {
+		p.where = ""
+		if back := vfs.MoveNoReplace(p.o.fs, apart, p.staging); back != nil {
+			return fmt.Errorf("%w (and %s can't be given back: %w)", err, apart, back)
+		}
+		return err
+	}
+	p.where = apart
+	return err
+}
+
+// discard removes the directory that this publication made, if it still is ours.
+func (p *publication) discard() error {
+	if p.where == p.staging && p.marked {
+		if err := p.moveApart(); err != nil && p.where != "" {
+			return err
+		}
+	}
+	switch {
+	case p.where == "":
+		return nil
+	case p.where == p.staging && p.lock == nil:
+		return fmt.Errorf("%s has no mark of its owner", p.staging)
+	}
+	return vfs.RemoveAll(p.o.fs, p.where)
+}
+
+// unlock lets the lock go. That it fails changes nothing for the bundle: the
+// lock dies with this process.
+func (p *publication) unlock() {
+	if p.lock == nil {
+		return
+	}
+	if err := p.lock.Release(); err != nil {
+		p.o.log.Warn("release the lock of a publication", "path", p.final, "error", err)
+	}
+	p.lock = nil
+}
