@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -312,4 +313,50 @@ func ExampleSelf() {
 	c := comm.Self()
 	fmt.Println(c.Rank(), c.Size(), c.Agree(context.Background(), nil))
 	// Output: 0 1 <nil>
+}
+
+func TestOnRootRunsOnRankZeroAndItsOutcomeIsThatOfAllRanks(t *testing.T) {
+	boom := errors.New("boom")
+	for _, tc := range []struct {
+		name string
+		own  func(rank int) error
+		f    func() error
+		want string
+		ran  int64
+	}{
+		{"success", func(int) error { return nil }, func() error { return nil }, "", 1},
+		{"failure", func(int) error { return nil }, func() error { return boom }, "rank 0: boom", 1},
+		{"panic", func(int) error { return nil }, func() error { panic(boom) }, "rank 0: panic: boom", 1},
+		{"another rank's error", func(r int) error {
+			if r == 2 {
+				return boom
+			}
+			return nil
+		}, func() error { return nil }, "rank 2: boom", 1},
+		{"rank 0's own error", func(r int) error {
+			if r == 0 {
+				return boom
+			}
+			return nil
+		}, func() error { return nil }, "rank 0: boom", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var ran atomic.Int64
+			if err := comm.Run(3, func(c *comm.Comm) error {
+				err := c.OnRoot(context.Background(), tc.own(c.Rank()), func() error {
+					ran.Add(1)
+					return tc.f()
+				})
+				if tc.want == "" && err != nil || tc.want != "" && (err == nil || err.Error() != tc.want) {
+					return fmt.Errorf("rank %d got %v, want %q", c.Rank(), err, tc.want)
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			if ran.Load() != tc.ran {
+				t.Errorf("f ran %d times, want %d", ran.Load(), tc.ran)
+			}
+		})
+	}
 }
