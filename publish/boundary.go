@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -18,26 +19,30 @@ import (
 // A condition whose restore is more than an assignment implements
 // [BoundaryPreparer] too.
 type Boundary interface {
-	// Config returns the condition's own configuration as JSON. A bundle loads
-	// only into conditions whose configuration is equal to the saved one as a
-	// JSON value.
+	// Config returns the condition's own configuration as JSON. It must be the
+	// same on all ranks, and is not collective. A bundle loads only into
+	// conditions whose configuration is equal to the saved one as a JSON value.
 	Config() (json.RawMessage, error)
 
 	// CheckpointState returns the state as JSON, nil for a condition that has
 	// none. It is collective, and must return the same on all ranks: what a rank
 	// knows of its own part has to be agreed first. A rank that fails in it must
-	// still take part in the collectives that the others are in.
+	// still take part in the collectives that the others are in. It is called
+	// when all ranks are known to have equal configurations in the same order.
 	CheckpointState(ctx context.Context, c *comm.Comm) (json.RawMessage, error)
 
 	// RestoreCheckpointState puts a saved state in place. It is not collective.
 	// state is nil where none was saved: a condition that has state must return
-	// an error that says so. With an error nothing may have changed.
+	// an error that says so. With an error nothing may have changed; after a
+	// panic the old state is put back by another call.
 	RestoreCheckpointState(state json.RawMessage) error
 }
 
 // BoundaryPreparer is implemented by conditions that can check a state without
 // taking it. PrepareRestore returns the error that RestoreCheckpointState would
-// return, or the function that puts the state in place and can't fail.
+// return, or the function that puts the state in place and can't fail: when it
+// panics nevertheless, all ranks get an error, and states old and new are in
+// place.
 //
 // Without it a load calls CheckpointState first, so as to be able to put back
 // the old state when the restore of another condition fails.
@@ -50,7 +55,8 @@ type BoundaryPreparer interface {
 type BoundaryRanksError struct {
 	// Index is the place of the condition in the order of application.
 	Index int
-	// What is "configuration" or "state".
+	// What is "configuration", "state" or "recorded state", one that was given to
+	// [RestoreBoundaries].
 	What string
 	// Ranks are those that differ from rank 0, ascending.
 	Ranks []int
@@ -71,18 +77,27 @@ func (e *BoundaryRanksError) Error() string {
 func (e *BoundaryRanksError) Is(target error) bool { return target == ErrBoundary }
 
 // BoundaryRecords returns what a bundle keeps of the given conditions: the same
-// on all ranks. It is collective. The error is the same on all ranks;
-// it is a [*BoundaryRanksError] where a hook didn't return the same on all of
-// them. [SaveBundle] does this by itself; it is for callers of [Directory].
+// on all ranks. It is collective. No CheckpointState is called before all ranks
+// are known to have the same configurations in the same order. Nil, which stands
+// for nothing to say about conditions, and an empty list are not the same.
+//
+// The error is the same on all ranks and matches [ErrBoundary]; it is a
+// [*BoundaryRanksError] where a hook didn't return the same on all of them.
+// [SaveBundle] does this by itself; it is for callers of [Directory].
 func BoundaryRecords(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]BoundaryRecord, error) {
 	return saveBoundaries(ctx, c, boundaries)
 }
 
 // RestoreBoundaries puts the recorded states into the given conditions, which
 // are those that were saved, in the same order. It is collective: the outcome is
-// the same on all ranks, and with an error no condition on any rank has
-// changed. Number and configurations are compared first, as JSON values: key
-// order is free, and 1 equals 1.0.
+// the same on all ranks. Number and configurations are compared first, as JSON
+// values: key order is free, and 1 equals 1.0. The ranks give the same records
+// and conditions; nil and an empty list are not the same.
+//
+// An error matches [ErrBoundary], and [ErrMismatch] too where other conditions
+// were saved. It leaves the conditions of all ranks as they were, unless it says
+// that old states can't be put back, because that failed too, or that a commit
+// of a [BoundaryPreparer] panicked: then old and new states are in place.
 //
 // Nil records, those of a bundle that says nothing about boundary conditions,
 // restore conditions without state; one with state returns its error.
@@ -102,65 +117,108 @@ func boundaryError(i int, err error) error {
 	return fmt.Errorf("%w: boundary condition %d: %w", ErrBoundary, i, err)
 }
 
-// agreeCount keeps ranks from running into different numbers of collectives.
-func agreeCount(ctx context.Context, c *comm.Comm, n int) error {
+// agreeCount keeps ranks from running into different numbers of collectives. n
+// is -1 for nil.
+func agreeCount(ctx context.Context, c *comm.Comm, what string, n int) error {
 	extent := []int64{int64(n), -int64(n)}
 	if err := c.AllReduceInt64(ctx, comm.Max, extent); err != nil {
 		return err
 	}
-	if most, least := extent[0], -extent[1]; most != least {
-		return fmt.Errorf("%w: the ranks have from %d to %d boundary conditions", ErrBoundary, least, most)
+	switch most, least := extent[0], -extent[1]; {
+	case most == least:
+		return nil
+	case least < 0:
+		return fmt.Errorf("%w: some ranks have nil for %s, others a list of %d", ErrBoundary, what, most)
+	default:
+		return fmt.Errorf("%w: the ranks have from %d to %d %s", ErrBoundary, least, most, what)
 	}
-	return nil
+}
+
+// lengthOrNil is the length of a list, -1 for nil.
+func lengthOrNil[T any](list []T) int {
+	if list == nil {
+		return -1
+	}
+	return len(list)
 }
 
 func saveBoundaries(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]BoundaryRecord, error) {
-	if err := agreeCount(ctx, c, len(boundaries)); err != nil {
+	configs, err := readConfigs(ctx, c, boundaries)
+	if err != nil || boundaries == nil {
 		return nil, err
 	}
-	if boundaries == nil {
-		return nil, nil
+	// The hooks for the states may be collective: from here on all ranks have the
+	// same conditions in the same order.
+	if err := sameOnAllRanks(ctx, c, "configuration", configs); err != nil {
+		return nil, err
 	}
-	records := make([]BoundaryRecord, len(boundaries))
-	var digests []byte
-	for i, b := range boundaries {
-		// One agreement for each: the next hook may be collective.
-		err := comm.Protect(func() (err error) {
-			if records[i].Config, err = readConfig(b); err != nil {
-				return err
-			}
-			records[i].State, err = readState(ctx, c, b)
-			return err
-		})
-		if err := c.Agree(ctx, boundaryError(i, err)); err != nil {
+	states := make([]json.RawMessage, len(boundaries))
+	for i := range boundaries {
+		if states[i], err = agreedState(ctx, c, boundaries, i); err != nil {
 			return nil, err
 		}
-		digests = append(digests, digest(records[i].Config)...)
-		digests = append(digests, digest(records[i].State)...)
 	}
-	if err := sameOnAllRanks(ctx, c, digests); err != nil {
+	if err := sameOnAllRanks(ctx, c, "state", states); err != nil {
 		return nil, err
+	}
+	records := make([]BoundaryRecord, len(boundaries))
+	for i := range records {
+		records[i] = BoundaryRecord{Config: configs[i], State: states[i]}
 	}
 	return shareRecords(ctx, c, records)
 }
 
-// sameOnAllRanks compares the digests: for each condition that of the
-// configuration and that of the state.
-func sameOnAllRanks(ctx context.Context, c *comm.Comm, digests []byte) error {
+// readConfigs agrees on the number of the conditions and reads all
+// configurations, before any hook that may be collective.
+func readConfigs(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]json.RawMessage, error) {
+	if err := agreeCount(ctx, c, "boundary conditions", lengthOrNil(boundaries)); err != nil {
+		return nil, err
+	}
+	configs := make([]json.RawMessage, len(boundaries))
+	var err error
+	for i, b := range boundaries {
+		err = comm.Protect(func() (err error) {
+			configs[i], err = readConfig(b)
+			return err
+		})
+		if err != nil {
+			err = boundaryError(i, err)
+			break
+		}
+	}
+	return configs, c.Agree(ctx, err)
+}
+
+// agreedState reads one state. One agreement for each: the next hook may be
+// collective.
+func agreedState(ctx context.Context, c *comm.Comm, boundaries []Boundary, i int) (state json.RawMessage, err error) {
+	err = comm.Protect(func() (err error) {
+		state, err = readState(ctx, c, boundaries[i])
+		return err
+	})
+	return state, c.Agree(ctx, boundaryError(i, err))
+}
+
+// sameOnAllRanks compares the values of all conditions.
+func sameOnAllRanks(ctx context.Context, c *comm.Comm, what string, values []json.RawMessage) error {
+	digests := make([]byte, 0, len(values)*sha256.Size)
+	for _, v := range values {
+		digests = append(digests, digest(v)...)
+	}
 	all, err := c.AllGather(ctx, digests)
 	if err != nil {
 		return err
 	}
-	for at := 0; at < len(digests); at += sha256.Size {
+	for i := range values {
 		var ranks []int
+		at := i * sha256.Size
 		for r, d := range all {
 			if !bytes.Equal(d[at:at+sha256.Size], all[0][at:at+sha256.Size]) {
 				ranks = append(ranks, r)
 			}
 		}
 		if ranks != nil {
-			n := at / sha256.Size
-			return &BoundaryRanksError{Index: n / 2, What: [2]string{"configuration", "state"}[n%2], Ranks: ranks}
+			return &BoundaryRanksError{Index: i, What: what, Ranks: ranks}
 		}
 	}
 	return nil
@@ -220,11 +278,11 @@ func readState(ctx context.Context, c *comm.Comm, b Boundary) (json.RawMessage, 
 }
 
 // digest is that of the value, whatever its spelling. The text is one that
-// checkJSON took, or nil for null.
+// checkJSON took, or empty for null.
 func digest(text json.RawMessage) []byte {
 	canonical := "null"
-	if text != nil {
-		canonical = jsonValue{raw: text}.canonical()
+	if len(text) > 0 {
+		canonical = jsonValue{raw: bytes.TrimSpace(text)}.canonical()
 	}
 	sum := sha256.Sum256([]byte(canonical))
 	return sum[:]
@@ -232,13 +290,10 @@ func digest(text json.RawMessage) []byte {
 
 // prepareBoundaries checks whether the records can be restored. It is collective
 // and changes nothing; apply is collective too, puts the states in place on all
-// ranks, and with an error leaves all conditions as they were.
+// ranks, and with an error leaves all conditions as they were, with the
+// exceptions that RestoreBoundaries has.
 func prepareBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryRecord, boundaries []Boundary) (apply func(context.Context) error, err error) {
-	if err := agreeCount(ctx, c, len(boundaries)); err != nil {
-		return nil, err
-	}
-	err = comm.Protect(func() error { return compareBoundaries(records, boundaries) })
-	if err := c.Agree(ctx, err); err != nil {
+	if err := checkBoundaries(ctx, c, records, boundaries); err != nil {
 		return nil, err
 	}
 	restores := make([]boundaryRestore, len(boundaries))
@@ -248,12 +303,15 @@ func prepareBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryReco
 		if records != nil {
 			r.state = records[i].State
 		}
-		p, ok := b.(BoundaryPreparer)
-		if ok {
-			err = errors.Join(err, boundaryError(i, comm.Protect(func() (err error) {
+		if p, ok := b.(BoundaryPreparer); ok {
+			failed := comm.Protect(func() (err error) {
 				r.commit, err = p.PrepareRestore(r.state)
+				if err == nil && r.commit == nil {
+					err = errors.New("PrepareRestore returned no function")
+				}
 				return r.explain(err)
-			})))
+			})
+			err = cmp.Or(err, boundaryError(i, failed))
 		} else {
 			plain[i] = 1
 		}
@@ -270,15 +328,35 @@ func prepareBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryReco
 		if plain[i] == 0 {
 			continue
 		}
-		err := comm.Protect(func() (err error) {
-			restores[i].old, err = readState(ctx, c, boundaries[i])
-			return err
-		})
-		if err := c.Agree(ctx, boundaryError(i, err)); err != nil {
+		if restores[i].old, err = agreedState(ctx, c, boundaries, i); err != nil {
 			return nil, err
 		}
 	}
 	return func(ctx context.Context) error { return applyBoundaries(ctx, c, restores) }, nil
+}
+
+// checkBoundaries makes sure that all ranks have the recorded conditions and the
+// same records, before any hook that may be collective.
+func checkBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryRecord, boundaries []Boundary) error {
+	configs, err := readConfigs(ctx, c, boundaries)
+	if err != nil {
+		return err
+	}
+	if err := agreeCount(ctx, c, "records of boundary conditions", lengthOrNil(records)); err != nil {
+		return err
+	}
+	err = comm.Protect(func() error { return compareBoundaries(records, configs) })
+	if err := c.Agree(ctx, err); err != nil {
+		return err
+	}
+	if err := sameOnAllRanks(ctx, c, "configuration", configs); err != nil {
+		return err
+	}
+	states := make([]json.RawMessage, len(records))
+	for i, r := range records {
+		states[i] = r.State
+	}
+	return sameOnAllRanks(ctx, c, "recorded state", states)
 }
 
 // boundaryRestore is a condition with the state that it is going to have.
@@ -300,57 +378,75 @@ func (r *boundaryRestore) explain(err error) error {
 
 func applyBoundaries(ctx context.Context, c *comm.Comm, restores []boundaryRestore) error {
 	var err error
-	done := 0
+	done := 0 // so many may have changed
 	for i := range restores {
 		r := &restores[i]
 		if r.commit == nil {
-			err = boundaryError(i, r.explain(comm.Protect(func() error {
-				return r.boundary.RestoreCheckpointState(r.state)
-			})))
+			err = r.explain(comm.Protect(func() error { return r.boundary.RestoreCheckpointState(r.state) }))
+		}
+		if _, panicked := errors.AsType[*comm.PanicError](err); err == nil || panicked {
+			done++
 		}
 		if err != nil {
+			err = boundaryError(i, err)
 			break
 		}
-		done++
 	}
-	err = c.Agree(ctx, err)
-	if err == nil {
-		for i, r := range restores {
-			if r.commit != nil {
-				err = errors.Join(err, boundaryError(i, comm.Protect(func() error { r.commit(); return nil })))
-			}
+	if err := c.Agree(ctx, err); err != nil {
+		return undoBoundaries(ctx, c, restores[:done], err)
+	}
+	for i, r := range restores {
+		if r.commit == nil {
+			continue
 		}
-		return c.Agree(context.WithoutCancel(ctx), err)
+		failed := comm.Protect(func() error { r.commit(); return nil })
+		if failed != nil {
+			err = cmp.Or(err, boundaryError(i, fmt.Errorf("old and new states are in place now: %w", failed)))
+		}
 	}
-	for i := done - 1; i >= 0; i-- {
+	return c.Agree(context.WithoutCancel(ctx), err)
+}
+
+// undoBoundaries puts the old states of what was restored back in place. It
+// returns err, on all ranks with what went wrong with that.
+func undoBoundaries(ctx context.Context, c *comm.Comm, restores []boundaryRestore, err error) error {
+	var undo error
+	for i := len(restores) - 1; i >= 0; i-- {
 		r := restores[i]
 		if r.commit != nil {
 			continue
 		}
-		undo := comm.Protect(func() error { return r.boundary.RestoreCheckpointState(r.old) })
-		if undo != nil {
-			err = fmt.Errorf("%w (and boundary condition %d can't be put back: %w)", err, i, undo)
+		failed := comm.Protect(func() error { return r.boundary.RestoreCheckpointState(r.old) })
+		if failed != nil {
+			undo = cmp.Or(undo, fmt.Errorf("boundary condition %d: %w", i, failed))
 		}
+	}
+	if errors.Is(err, comm.ErrDead) {
+		return err
+	}
+	if undo := c.Agree(context.WithoutCancel(ctx), undo); undo != nil {
+		return fmt.Errorf("%w (and old states can't be put back: %w)", err, undo)
 	}
 	return err
 }
 
 // compareBoundaries compares number and configurations of all conditions.
-func compareBoundaries(records []BoundaryRecord, boundaries []Boundary) error {
+func compareBoundaries(records []BoundaryRecord, configs []json.RawMessage) error {
 	if records == nil {
 		return nil
 	}
-	if len(records) != len(boundaries) {
-		return fmt.Errorf("%w: %w: %d boundary conditions are saved, %d are wanted", ErrMismatch, ErrBoundary, len(records), len(boundaries))
+	if len(records) != len(configs) {
+		return fmt.Errorf("%w: %w: %d boundary conditions are saved, %d are wanted", ErrMismatch, ErrBoundary, len(records), len(configs))
 	}
-	for i, b := range boundaries {
-		config, err := readConfig(b)
-		if err != nil {
-			return boundaryError(i, err)
-		}
+	for i, config := range configs {
 		saved := records[i].Config
 		if err := checkJSON(saved); err != nil {
 			return boundaryError(i, fmt.Errorf("saved configuration: %w", err))
+		}
+		if state := records[i].State; len(state) > 0 {
+			if err := checkJSON(state); err != nil {
+				return boundaryError(i, fmt.Errorf("saved state: %w", err))
+			}
 		}
 		if (jsonValue{raw: bytes.TrimSpace(saved)}).canonical() != (jsonValue{raw: config}).canonical() {
 			return fmt.Errorf("%w: %w: boundary condition %d: the configuration is %s, saved was %s",

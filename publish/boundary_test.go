@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,18 +15,23 @@ import (
 )
 
 // fakeBoundary has any JSON as configuration and state. The hooks fail with the
-// errors, if they are set; a state of "refused" can't be restored.
+// errors, if they are set; the state that it refuses can't be restored, and the
+// one that it chokes on is in place when the restore panics.
 type fakeBoundary struct {
 	config, state        string
 	configErr, stateErr  error
 	panics               string
 	saved, restored      int
 	collectiveInState    bool
-	refuses              string
+	refuses, chokes      string
 	restoreErrAfterFirst error
+	badConfig            string // what Config panics with
 }
 
 func (b *fakeBoundary) Config() (json.RawMessage, error) {
+	if b.badConfig != "" {
+		panic(b.badConfig)
+	}
 	return json.RawMessage(b.config), b.configErr
 }
 
@@ -57,18 +63,32 @@ func (b *fakeBoundary) RestoreCheckpointState(state json.RawMessage) error {
 	}
 	b.restored++
 	b.state = string(state)
+	if b.chokes != "" && b.state == b.chokes {
+		panic("half-way")
+	}
 	return nil
 }
 
-// preparedBoundary is a fakeBoundary with a PrepareRestore.
+// preparedBoundary is a fakeBoundary with a PrepareRestore, whose commit panics
+// with a state that it chokes on.
 type preparedBoundary struct{ fakeBoundary }
 
 func (b *preparedBoundary) PrepareRestore(state json.RawMessage) (func(), error) {
 	if b.refuses != "" && string(state) == b.refuses {
 		return nil, errors.New("state is refused")
 	}
-	return func() { b.state = string(state) }, nil
+	return func() {
+		if b.chokes != "" && string(state) == b.chokes {
+			panic("no commit")
+		}
+		b.state = string(state)
+	}, nil
 }
+
+// emptyHanded prepares nothing.
+type emptyHanded struct{ fakeBoundary }
+
+func (b *emptyHanded) PrepareRestore(json.RawMessage) (func(), error) { return nil, nil }
 
 // sameOnRanks runs fn and demands the same error text on all ranks, which it returns.
 func sameOnRanks(t *testing.T, ranks int, fn func(c *comm.Comm) error) error {
@@ -88,6 +108,9 @@ func sameOnRanks(t *testing.T, ranks int, fn func(c *comm.Comm) error) error {
 			if errors.Is(err, s) != errors.Is(errs[0], s) {
 				t.Errorf("rank %d: errors.Is %v is %t, not so on rank 0", r, s, errors.Is(err, s))
 			}
+		}
+		if errors.Is(err, comm.ErrDead) {
+			t.Errorf("rank %d: the ranks fell out of step: %v", r, err)
 		}
 	}
 	return errs[0]
@@ -283,7 +306,20 @@ func TestRestoreBoundaries(t *testing.T) {
 				&fakeBoundary{config: `1`, state: `0`, restoreErrAfterFirst: errors.New("no memory")},
 				&fakeBoundary{config: `2`, state: `0`, refuses: `"b"`},
 			}
-		}, []string{`"a"`, `0`}, "state is refused (and boundary condition 0 can't be put back: no memory)", false},
+		}, []string{`"a"`, `0`}, "state is refused (and old states can't be put back: rank 0: boundary condition 0: no memory)", false},
+		{"a restore that panics half-way on one rank is put back on all", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`), record(`3`, `"c"`)}, func(rank int) []Boundary {
+			b := &fakeBoundary{config: `2`, state: `0`}
+			if rank == 2 {
+				b.chokes = `"b"`
+			}
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}, b, &fakeBoundary{config: `3`, state: `0`}}
+		}, []string{`0`, `0`, `0`}, "rank 2: boundary conditions don't fit: boundary condition 1: panic: half-way", false},
+		{"a prepared restore without a function", []BoundaryRecord{record(`1`, `"a"`)}, func(int) []Boundary {
+			return []Boundary{&emptyHanded{fakeBoundary{config: `1`, state: `0`}}}
+		}, []string{`0`}, "boundary condition 0: PrepareRestore returned no function", false},
+		{"a recorded state that is not JSON", []BoundaryRecord{record(`1`, `"a`)}, func(int) []Boundary {
+			return []Boundary{&fakeBoundary{config: `1`, state: `0`}}
+		}, []string{`0`}, "boundary condition 0: saved state: line 1", false},
 		{"an old state that can't be read stops before the change", []BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(rank int) []Boundary {
 			b := &fakeBoundary{config: `1`, state: `0`}
 			if rank == 2 {
@@ -297,11 +333,7 @@ func TestRestoreBoundaries(t *testing.T) {
 				boundaries := c.boundaries(cm.Rank())
 				err := RestoreBoundaries(context.Background(), cm, c.records, boundaries)
 				for i, b := range boundaries {
-					f, ok := b.(*fakeBoundary)
-					if !ok {
-						f = &b.(*preparedBoundary).fakeBoundary
-					}
-					if f.state != c.want[i] {
+					if f := fakeOf(b); f.state != c.want[i] {
 						t.Errorf("rank %d: condition %d has state %s, want %s", cm.Rank(), i, f.state, c.want[i])
 					}
 				}
@@ -315,6 +347,267 @@ func TestRestoreBoundaries(t *testing.T) {
 			}
 			if errors.Is(err, ErrMismatch) != c.mismatch {
 				t.Errorf("%v is ErrMismatch: %t", err, !c.mismatch)
+			}
+		})
+	}
+}
+
+func fakeOf(b Boundary) *fakeBoundary {
+	switch b := b.(type) {
+	case *preparedBoundary:
+		return &b.fakeBoundary
+	case *emptyHanded:
+		return &b.fakeBoundary
+	}
+	return b.(*fakeBoundary)
+}
+
+// TestRanksThatDisagreeAboutConditionsStayInStep: whatever the ranks' lists of
+// conditions, no hook that may be collective is called before they are known to
+// be equal, and all ranks return the same error.
+func TestRanksThatDisagreeAboutConditionsStayInStep(t *testing.T) {
+	fixed := func() *fakeBoundary { return &fakeBoundary{config: `"fixed"`, state: `0`} }
+	moving := func() *fakeBoundary { return &fakeBoundary{config: `"moving"`, state: `0`, collectiveInState: true} }
+	records := []BoundaryRecord{
+		{Config: json.RawMessage(`"moving"`), State: json.RawMessage(`1`)},
+		{Config: json.RawMessage(`"fixed"`), State: json.RawMessage(`2`)},
+	}
+	cases := []struct {
+		name       string
+		boundaries func(odd bool) []Boundary
+		save       string // the error
+		restore    string // with records; empty: the same
+	}{
+		{"another order", func(odd bool) []Boundary {
+			if odd {
+				return []Boundary{fixed(), moving()}
+			}
+			return []Boundary{moving(), fixed()}
+		}, "boundary condition 0: the ranks have not the same configuration: ranks %s differ from rank 0",
+			`rank %d: the bundle does not match: boundary conditions don't fit: boundary condition 0: the configuration is "fixed", saved was "moving"`},
+		{"one less", func(odd bool) []Boundary {
+			if odd {
+				return []Boundary{moving()}
+			}
+			return []Boundary{moving(), fixed()}
+		}, "the ranks have from 1 to 2 boundary conditions", ""},
+		{"nil among empty ones", func(odd bool) []Boundary {
+			if odd {
+				return nil
+			}
+			return []Boundary{}
+		}, "some ranks have nil for boundary conditions, others a list of 0", ""},
+		{"empty among nil ones", func(odd bool) []Boundary {
+			if odd {
+				return []Boundary{}
+			}
+			return nil
+		}, "some ranks have nil for boundary conditions, others a list of 0", ""},
+		{"nil among others", func(odd bool) []Boundary {
+			if odd {
+				return nil
+			}
+			return []Boundary{moving(), fixed()}
+		}, "some ranks have nil for boundary conditions, others a list of 2", ""},
+		{"a configuration that fails", func(odd bool) []Boundary {
+			b := moving()
+			if odd {
+				b.configErr = errors.New("no file")
+			}
+			return []Boundary{b, fixed()}
+		}, "rank %d: boundary conditions don't fit: boundary condition 0: configuration: no file", ""},
+		{"a later configuration that fails", func(odd bool) []Boundary {
+			b := fixed()
+			if odd {
+				b.configErr = errors.New("no file")
+			}
+			return []Boundary{moving(), b}
+		}, "rank %d: boundary conditions don't fit: boundary condition 1: configuration: no file", ""},
+		{"a configuration that panics", func(odd bool) []Boundary {
+			b := moving()
+			if odd {
+				b.badConfig = "nil map"
+			}
+			return []Boundary{b, fixed()}
+		}, "rank %d: boundary conditions don't fit: boundary condition 0: panic: nil map", ""},
+		{"a condition that is nil", func(odd bool) []Boundary {
+			if odd {
+				return []Boundary{nil, fixed()}
+			}
+			return []Boundary{moving(), fixed()}
+		}, "rank %d: boundary conditions don't fit: boundary condition 0: panic: ", ""},
+	}
+	for _, op := range []struct {
+		name    string
+		run     func(c *comm.Comm, b []Boundary) error
+		records bool
+	}{
+		{"save", func(c *comm.Comm, b []Boundary) error {
+			_, err := BoundaryRecords(context.Background(), c, b)
+			return err
+		}, false},
+		{"restore", func(c *comm.Comm, b []Boundary) error {
+			return RestoreBoundaries(context.Background(), c, records, b)
+		}, true},
+		{"restore without records", func(c *comm.Comm, b []Boundary) error {
+			return RestoreBoundaries(context.Background(), c, nil, b)
+		}, false},
+	} {
+		for _, c := range cases {
+			for odd := range 3 {
+				t.Run(fmt.Sprintf("%s, %s on rank %d", op.name, c.name, odd), func(t *testing.T) {
+					want := c.save
+					if op.records && c.restore != "" {
+						want = c.restore
+					}
+					different := "[" + strconv.Itoa(odd) + "]" // from rank 0
+					if odd == 0 {
+						different = "[1 2]"
+					}
+					want = strings.NewReplacer("%d", strconv.Itoa(odd), "%s", different).Replace(want)
+					err := sameOnRanks(t, 3, func(cm *comm.Comm) error {
+						boundaries := c.boundaries(cm.Rank() == odd)
+						err := op.run(cm, boundaries)
+						for i, b := range boundaries {
+							if b == nil {
+								continue
+							}
+							if f := fakeOf(b); f.saved != 0 || f.restored != 0 || f.state != `0` {
+								t.Errorf("rank %d: the hooks of condition %d were called: %+v", cm.Rank(), i, f)
+							}
+						}
+						return err
+					})
+					if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrBoundary) {
+						t.Errorf("got %v, want %q", err, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTheExamplesInAnotherOrderOnOneRank: the hook of Moving is collective, that
+// of Fixed isn't.
+func TestTheExamplesInAnotherOrderOnOneRank(t *testing.T) {
+	err := sameOnRanks(t, 2, func(c *comm.Comm) error {
+		front, err := NewMoving(movingDomain, movingConfig)
+		if err != nil {
+			return err
+		}
+		wall, err := NewFixed(FixedConfig{Axis: "y", Side: "low", Value: 1})
+		if err != nil {
+			return err
+		}
+		list := []Boundary{front, wall}
+		if c.Rank() == 1 {
+			slices.Reverse(list)
+		}
+		_, err = BoundaryRecords(context.Background(), c, list)
+		var e *BoundaryRanksError
+		if !errors.As(err, &e) || e.Index != 0 || e.What != "configuration" || !slices.Equal(e.Ranks, []int{1}) {
+			t.Errorf("rank %d: got %v", c.Rank(), err)
+		}
+		return err
+	})
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestRanksThatDisagreeAboutRecordsRestoreNothing(t *testing.T) {
+	good := func() []BoundaryRecord {
+		return []BoundaryRecord{{Config: json.RawMessage(`1`), State: json.RawMessage(` {"a": 1} `)}, {Config: json.RawMessage(`2`)}}
+	}
+	for _, c := range []struct {
+		name    string
+		records []BoundaryRecord // of rank 1
+		want    string
+	}{
+		{"the same in another spelling", []BoundaryRecord{{Config: json.RawMessage(`1.0`), State: json.RawMessage(`{"a":1e0}`)}, {Config: json.RawMessage(`2`), State: json.RawMessage(`null`)}}, ""},
+		{"none", nil, "some ranks have nil for records of boundary conditions, others a list of 2"},
+		{"one less", good()[:1], "the ranks have from 1 to 2 records of boundary conditions"},
+		{"another configuration", []BoundaryRecord{{Config: json.RawMessage(`7`)}, good()[1]}, "rank 1: the bundle does not match: "},
+		{"another state", []BoundaryRecord{{Config: json.RawMessage(`1`), State: json.RawMessage(`{"a":2}`)}, good()[1]},
+			"boundary condition 0: the ranks have not the same recorded state: ranks [1] differ from rank 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := sameOnRanks(t, 3, func(cm *comm.Comm) error {
+				records := good()
+				if cm.Rank() == 1 {
+					records = c.records
+				}
+				list := []*fakeBoundary{{config: `1`, state: `0`, collectiveInState: true}, {config: `2`, state: `0`}}
+				err := RestoreBoundaries(context.Background(), cm, records, []Boundary{list[0], list[1]})
+				if c.want != "" && (list[0].saved != 0 || list[0].state != `0` || list[1].state != `0`) {
+					t.Errorf("rank %d: the conditions are %+v and %+v", cm.Rank(), list[0], list[1])
+				}
+				return err
+			})
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, ErrBoundary)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestWhatCannotBePutBackOnOneRankIsSaidOnAll: the failure of an undo, or of a
+// commit, is one rank's; its text is everybody's.
+func TestWhatCannotBePutBackOnOneRankIsSaidOnAll(t *testing.T) {
+	records := []BoundaryRecord{
+		{Config: json.RawMessage(`1`), State: json.RawMessage(`"a"`)},
+		{Config: json.RawMessage(`2`), State: json.RawMessage(`"b"`)},
+	}
+	for _, c := range []struct {
+		name       string
+		boundaries func(odd bool) []Boundary
+		want       string
+		states     func(odd bool) []string
+	}{
+		{"an undo that fails", func(odd bool) []Boundary {
+			first := &fakeBoundary{config: `1`, state: `0`}
+			if odd {
+				first.restoreErrAfterFirst = errors.New("no memory")
+			}
+			return []Boundary{first, &fakeBoundary{config: `2`, state: `0`, refuses: `"b"`}}
+		}, "rank 0: boundary conditions don't fit: boundary condition 1: state is refused (and old states can't be put back: rank 2: boundary condition 0: no memory)",
+			func(odd bool) []string {
+				if odd {
+					return []string{`"a"`, `0`}
+				}
+				return []string{`0`, `0`}
+			}},
+		{"a commit that panics", func(odd bool) []Boundary {
+			first := &preparedBoundary{fakeBoundary{config: `1`, state: `0`}}
+			if odd {
+				first.chokes = `"a"`
+			}
+			return []Boundary{first, &preparedBoundary{fakeBoundary{config: `2`, state: `0`}}}
+		}, "rank 2: boundary conditions don't fit: boundary condition 0: old and new states are in place now: panic: no commit",
+			func(odd bool) []string {
+				if odd {
+					return []string{`0`, `"b"`}
+				}
+				return []string{`"a"`, `"b"`}
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := sameOnRanks(t, 3, func(cm *comm.Comm) error {
+				odd := cm.Rank() == 2
+				boundaries := c.boundaries(odd)
+				err := RestoreBoundaries(context.Background(), cm, records, boundaries)
+				for i, want := range c.states(odd) {
+					if got := fakeOf(boundaries[i]).state; got != want {
+						t.Errorf("rank %d: condition %d has state %s, want %s", cm.Rank(), i, got, want)
+					}
+				}
+				return err
+			})
+			if err == nil || err.Error() != c.want || !errors.Is(err, ErrBoundary) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
 	}
