@@ -21,8 +21,10 @@ type Request struct {
 	Method     string        // identity of the integrator; empty accepts any
 	Boundaries []Boundary    // in the order of their application
 
-	// Accept, when set, is called on every rank after everything else was
-	// checked and before any field is read. Its error rejects the load.
+	// Accept, when set, is called on every rank that has found nothing else wrong
+	// with grid, method and fields, before the boundary conditions are looked at
+	// and any field is read. Its error rejects the load on all ranks. It must not
+	// be collective: a rank that has found something wrong doesn't call it.
 	Accept func(Metadata) error
 }
 
@@ -43,9 +45,22 @@ type Loaded struct {
 // It changes owned cells only, and uploads device fields; the caller exchanges
 // halos before the next stencil. Grid, periodicity, method, boundary conditions
 // and the sizes of all files are checked on all ranks before any field is read,
-// and every field's checksum before any cell changes. So an error on any rank
-// leaves fields and boundary conditions on all ranks as they were, unless
-// [InPlace] was given.
+// and every field's checksum before any cell changes. Then the states of the
+// boundary conditions are put in place, and the cells last; [InPlace] changes the
+// cells as they are read, and the states last.
+//
+// The error is the same on all ranks. Without [ErrFieldsUndefined] in its chain
+// the fields are as they were on all ranks, and so are the boundary conditions,
+// with the exceptions of [RestoreBoundaries]. With it cells may have changed:
+// InPlace may return it from the first read on; otherwise it means that the cells
+// could not be stored, as when the upload to a device failed, after everything
+// had been read and verified and the states were in place.
+//
+// The error matches [ErrInput] when the ranks disagree about what they want or a
+// destination isn't possible, [ErrMismatch] when the bundle isn't what is wanted,
+// [brick.ErrLayout] when the destinations' boxes have a gap, overlap or leave the
+// domain, [ErrBoundary] when a boundary condition can't be restored, and those of
+// [Inspect] and [ErrChecksum] when the bundle is damaged or none.
 func LoadBundle(ctx context.Context, c *comm.Comm, dir string, want Request, opts ...Option) (*Loaded, error) {
 	o, err := newOptions(opts)
 	l := &load{c: c, o: o, dir: dir, want: want}
@@ -159,18 +174,9 @@ func (l *load) inspect() (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	h := head{Metadata: s.text, Fields: s.info.Metadata.Fields}
-	if s.info.Checksums {
-		h.Sums = make(map[string]uint64, len(s.sums))
-		for _, f := range s.sums {
-			h.Sums[f.Path] = f.CRC
-		}
-	}
+	h := head{Metadata: s.text, Fields: s.info.Metadata.Fields, Sums: s.byPath()}
 	if s.info.Sidecar {
-		h.Sidecar, err = readSmall(l.o.fs, l.dir, sidecarFile, maxSidecarBytes)
-		if err == nil && h.Sums != nil {
-			err = checkSum(l.dir, sidecarFile, pack.Sum(h.Sidecar), h.Sums[sidecarFile])
-		}
+		h.Sidecar, err = readSidecar(l.o.fs, l.dir, h.Sums)
 	}
 	return h, err
 }
