@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 )
 
@@ -22,16 +21,12 @@ type Stats struct {
 // progress, if not nil, is called after each piece with the number of bytes that
 // are done and to be done.
 func (b *Bundle) Stats(ctx context.Context, id string, progress func(done, total int64)) (Stats, error) {
-	if _, err := b.Field(id); err != nil {
-		return Stats{}, err
-	}
-	path := fieldPath(id)
-	f, err := b.openFile(path, b.fieldBytes())
+	f, err := b.open(id)
 	if err != nil {
 		return Stats{}, err
 	}
 	a, done := newAccumulator(), int64(0)
-	err = b.stream(ctx, f, path, b.fieldBytes(), b.buffer(), func(piece []byte) {
+	err = b.stream(ctx, f, fieldPath(id), b.fieldBytes(), b.buffer(), func(piece []byte) {
 		for i := 0; i < len(piece); i += 8 {
 			a.add(math.Float64frombits(binary.LittleEndian.Uint64(piece[i:])))
 		}
@@ -40,7 +35,7 @@ func (b *Bundle) Stats(ctx context.Context, id string, progress func(done, total
 			progress(done, b.fieldBytes())
 		}
 	})
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return Stats{}, err
 	}
 	return a.stats(), nil
