@@ -15,7 +15,7 @@ FUZZTIME ?= 10s
 BENCH ?= .
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench fuzz race clean
+.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench big fuzz race clean
 
 all: build
 
@@ -58,6 +58,10 @@ demo: build
 
 bench: deps
 	$(WITH) go test -p=1 -run='^$$' -bench='$(BENCH)' -benchmem ./...
+
+# More than 2^31 cells and 2 GiB per rank: takes 19 GB under TMPDIR and minutes.
+big: deps
+	FIELDSTONE_BIG=1 $(WITH) go test -count=1 -v -timeout=90m -run='^TestMoreThan2GiBPerRank$$' ./brick
 
 # Every fuzz target of every package, FUZZTIME each.
 fuzz: deps

@@ -12,14 +12,34 @@
 //		return err
 //	}
 //	defer plan.Close()
-//	sums, err := plan.Write(ctx, []brick.WriteJob{{Name: "psi", Path: path, Source: source}})
+//	sums, err := plan.Write(ctx, []brick.WriteJob{{Name: `field "psi"`, Path: path, Source: source}})
+//
+// # Collective or not
+//
+//	collective: NewPlan, Plan.Write, Plan.Read, Durable, Checksums
+//	one rank:   Plan.Close, Plan.Box, Plan.FileSize, Plan.Driver, the options
 //
 // # Failures
 //
-// Every call that takes a context is collective and ends with the same error
-// text on all ranks. A rank that fails stays in step with an empty contribution
-// until the ranks agree on what happened, so that no rank waits for ever. The
-// number of agreements of a call doesn't depend on the number of files.
+// Every collective call ends with the same error text on all ranks, that of the
+// lowest rank that failed: `rank 2: write field "psi": no space left on device`.
+// The errno and the errors of this package can be found with errors.Is on every
+// rank. A rank that fails stays in step with an empty contribution until the
+// ranks agree on what happened, so that no rank waits for ever; a panic in a
+// source or a sink and a cancelled context are failures of their rank like any
+// other. The number of agreements of a call depends neither on the number of
+// rounds nor on that of files, but for MPI-IO with more than 128 files, which has
+// no more open at once and agrees once for each further 128.
+//
+// What the ranks must give alike (sizes, options, names and paths) is compared
+// before anything is created.
+//
+// # Full disks
+//
+// Rank 0 allocates the space of all files before any rank writes. Where that
+// promises nothing (copy on write, networks, unknown filesystems) the files that
+// MPI-IO wrote are read back and their checksums compared, for its
+// implementations may call a write to a full disk a success.
 //
 // # Checksums
 //
@@ -32,7 +52,12 @@
 // [MPIIO] uses collective MPI-IO with a subarray view, in rounds of at most
 // 1 GiB per rank. [POSIX] writes each run of contiguous cells with pwrite; it
 // needs a filesystem that all ranks see coherently, as the ranks of one node do.
-// [Auto] takes MPI-IO for the communicators of MPI with more than one rank.
+// [Auto] takes MPI-IO for the communicators of MPI with more than one rank. The
+// choice and its reason are logged and can be forced with [Using]. Package
+// bricktest is the suite that every driver passes.
+//
+// Neither cells nor bytes are limited to 32 bits, of the file or of one rank; an
+// axis has at most 2^31-1 cells, as MPI counts them.
 //
 // # Concurrency
 //
