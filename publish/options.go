@@ -45,6 +45,7 @@ type options struct {
 	inPlace    bool
 	sidecar    any
 	split      func(*comm.Comm) (*comm.Comm, error) // into nodes
+	nonceTries int                                  // looks for rank 0's nonce
 	err        error
 }
 
@@ -52,7 +53,7 @@ type options struct {
 type Option func(*options)
 
 func newOptions(opts []Option) (options, error) {
-	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler), split: (*comm.Comm).SplitNode}
+	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler), split: (*comm.Comm).SplitNode, nonceTries: 10}
 	for _, f := range opts {
 		if f == nil {
 			o.err = errors.New("an option is nil")

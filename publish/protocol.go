@@ -394,7 +394,7 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	p, perr := newPublication(c, dir, meta, o)
 	p.meta.FormatVersion, p.meta.Writer = formatVersion, nil
 	err = cmp.Or(err, perr, p.meta.Validate())
-	sidecar, serr := encodeSidecar(o.sidecar)
+	sidecar, serr := encodeSidecar(o.sidecar, maxSidecarBytes)
 	p.sidecar = sidecar
 	err = cmp.Or(err, serr)
 	if write == nil {
@@ -406,8 +406,9 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	return named("publish", dir, err)
 }
 
-// encodeSidecar turns the caller's value into the bytes of sidecar.json.
-func encodeSidecar(v any) (text []byte, err error) {
+// encodeSidecar turns the caller's value into the bytes of sidecar.json, at most
+// as many as readers take.
+func encodeSidecar(v any, limit int) (text []byte, err error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -418,8 +419,8 @@ func encodeSidecar(v any) (text []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("sidecar: %w", err)
 	}
-	if text = append(text, '\n'); len(text) > maxSidecarBytes {
-		return nil, fmt.Errorf("sidecar: %d bytes of JSON, at most %d are read", len(text), maxSidecarBytes)
+	if text = append(text, '\n'); len(text) > limit {
+		return nil, fmt.Errorf("sidecar: %d bytes of JSON, at most %d are read", len(text), limit)
 	}
 	if err := checkJSON(text); err != nil {
 		return nil, fmt.Errorf("sidecar: %w", err)

@@ -45,7 +45,7 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	if s.Sidecar == nil {
 		s.Sidecar = o.sidecar
 	}
-	sidecar, jerr := encodeSidecar(s.Sidecar)
+	sidecar, jerr := encodeSidecar(s.Sidecar, maxSidecarBytes)
 	p, perr := newPublication(c, dir, meta, o)
 	p.sidecar = sidecar
 	err = cmp.Or(err, perr, serr, jerr)

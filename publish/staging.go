@@ -125,11 +125,10 @@ func (p *publication) clear() error {
 
 // awaitNonce gives network filesystems a moment to show what another node made.
 func (p *publication) awaitNonce(ctx context.Context) error {
-	const tries, pause = 10, 100 * time.Millisecond
 	var err error
-	for try := range tries {
+	for try := range p.o.nonceTries {
 		if try > 0 {
-			time.Sleep(pause)
+			time.Sleep(100 * time.Millisecond)
 		}
 		err = p.checkNonce(p.staging)
 		if err == nil || !errors.Is(err, ErrTakenOver) || ctx.Err() != nil {

@@ -57,6 +57,12 @@ type entry struct {
 
 // classify tells by its name what an entry is, and the name of its bundle.
 func classify(name string) (base string, k kind) {
+	// What a publication works on under a name of its own ends with a nonce.
+	if i := strings.LastIndexByte(name, '.'); i > 0 && isNonce(name[i+1:]) {
+		if base, k := classify(name[:i]); k == kindPublishing || k == kindRemoving {
+			return base, k
+		}
+	}
 	for _, s := range []struct {
 		suffix string
 		kind   kind
@@ -76,6 +82,10 @@ func classify(name string) (base string, k kind) {
 		}
 	}
 	return name, kindBundle
+}
+
+func isNonce(s string) bool {
+	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func isDigits(s string) bool {
