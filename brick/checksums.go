@@ -46,6 +46,9 @@ func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job
 		}
 		err = j.fail(op, sumRange(ctx, fsys, j.Path, size, low, high, buf, sums[i]))
 	}
+	if err == nil {
+		err = covered(op, jobs, sums, high-low)
+	}
 	if err := r.Agree(ctx, err); err != nil {
 		return nil, err
 	}

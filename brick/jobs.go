@@ -61,7 +61,7 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64,
 	}
 	sums := p.checksums(len(jobs))
 	err := p.drv.write(ctx, p, jobs, sums)
-	crcs, err := p.finish(ctx, sums, err)
+	crcs, err := p.finish(ctx, "write", ids, sums, err)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 		}
 		sums := p.checksums(len(jobs))
 		err := p.drv.read(ctx, p, jobs, sums)
-		return p.finish(ctx, sums, err)
+		return p.finish(ctx, "read", ids, sums, err)
 	})
 }
 
@@ -217,9 +217,26 @@ func (p *Plan) checksums(n int) []*pack.Checksum {
 }
 
 // finish agrees on the outcome and combines the ranks' parts of the checksums.
-func (p *Plan) finish(ctx context.Context, sums []*pack.Checksum, err error) ([]uint64, error) {
+func (p *Plan) finish(ctx context.Context, op string, jobs []job, sums []*pack.Checksum, err error) ([]uint64, error) {
+	if err == nil {
+		err = covered(op, jobs, sums, p.box.Cells()*int64(p.elem.Size()))
+	}
 	if err := p.c.Agree(ctx, err); err != nil {
 		return nil, err
 	}
 	return p.c.combine(ctx, sums, p.FileSize())
+}
+
+// covered checks that this rank's whole share of each file has passed by: bytes
+// that a driver skipped would count as zeros, which is what a new file holds.
+func covered(op string, jobs []job, sums []*pack.Checksum, share int64) error {
+	for i, s := range sums {
+		if err := s.Err(); err != nil {
+			return jobs[i].fail(op, err)
+		}
+		if s.Covered() != share {
+			return jobs[i].fail(op, fmt.Errorf("moved %d of %d bytes", s.Covered(), share))
+		}
+	}
+	return nil
 }
