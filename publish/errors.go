@@ -6,8 +6,8 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 )
 
-// Errors of publishing and loading that a caller may want to tell apart. They
-// hold, with errors.Is, on every rank of the call.
+// Errors that a caller may want to tell apart. They hold, with errors.Is, on every
+// rank of a collective call.
 var (
 	// ErrExists: something is at the final path already. Nothing is ever
 	// overwritten.
@@ -29,17 +29,53 @@ var (
 	// load only the upload to a device, the solver's clock, or setting aside other
 	// bundles can fail so late; an in-place load at any time.
 	ErrFieldsUndefined = errors.New("the fields are now undefined")
+
+	// ErrNotABundle says that a path is not a bundle: it isn't a directory, or
+	// it holds no metadata.json.
+	ErrNotABundle = errors.New("not a bundle")
+
+	// ErrVersion says that a bundle is of a format version that this package
+	// doesn't know. The bundle may be perfectly good.
+	ErrVersion = errors.New("format version not supported")
+
+	// ErrMetadata says that metadata are not what the format demands: not JSON,
+	// a required key missing, a value of a wrong type or out of range. The error
+	// is a [*MetadataError] that names the key.
+	ErrMetadata = errors.New("invalid metadata")
+
+	// ErrDamaged says that a bundle's files don't agree with its metadata and
+	// checksums. The error is a [*DamageError] that names the file.
+	ErrDamaged = errors.New("bundle is damaged")
+
+	// ErrChecksum says that a file isn't the one whose checksum was recorded.
+	// An error of this kind matches ErrDamaged too.
+	ErrChecksum = errors.New("checksum differs")
+
+	// ErrBoundary says that boundary conditions can't be saved, or can't be
+	// restored from a bundle: their number or configuration differs, a state is
+	// missing or malformed, or the ranks don't have the same state.
+	ErrBoundary = errors.New("boundary conditions don't fit")
+
+	// ErrNoField says that a bundle has no field of the given id.
+	ErrNoField = errors.New("no such field")
 )
 
 func init() {
 	for name, err := range map[string]error{
-		"exists":             ErrExists,
-		"being-published":    ErrBeingPublished,
-		"taken-over":         ErrTakenOver,
-		"durability-unknown": ErrDurabilityUnknown,
-		"input":              ErrInput,
-		"mismatch":           ErrMismatch,
-		"fields-undefined":   ErrFieldsUndefined,
+		"ErrExists":            ErrExists,
+		"ErrBeingPublished":    ErrBeingPublished,
+		"ErrTakenOver":         ErrTakenOver,
+		"ErrDurabilityUnknown": ErrDurabilityUnknown,
+		"ErrInput":             ErrInput,
+		"ErrMismatch":          ErrMismatch,
+		"ErrFieldsUndefined":   ErrFieldsUndefined,
+		"ErrNotABundle":        ErrNotABundle,
+		"ErrVersion":           ErrVersion,
+		"ErrMetadata":          ErrMetadata,
+		"ErrDamaged":           ErrDamaged,
+		"ErrChecksum":          ErrChecksum,
+		"ErrBoundary":          ErrBoundary,
+		"ErrNoField":           ErrNoField,
 	} {
 		comm.Register("publish."+name, err)
 	}
