@@ -244,15 +244,21 @@ func (j *Job) process(rank int) (int, bool) {
 	if err != nil {
 		return 0, false
 	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
+	var pid int
+	var started string
+	if _, err := fmt.Sscan(string(text), &pid, &started); err != nil {
 		return 0, false
 	}
-	// Numbers are used again: only a process that knows this job is its rank. A
-	// zombie's environment is empty.
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || !bytes.Contains(env, []byte(envJob+"="+j.dir+"\x00")) {
+	// Numbers are used again, but not with the same time.
+	state, since, err := processState(strconv.Itoa(pid))
+	if err != nil || since != started {
 		return 0, false
+	}
+	// The first thread becomes a zombie while others still hold files and their
+	// locks.
+	if state == "Z" || state == "X" {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		return pid, err == nil && len(threads) > 1
 	}
 	return pid, true
 }

@@ -1,11 +1,13 @@
 package mpitest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -24,7 +26,11 @@ func init() {
 			break
 		}
 	}
-	if err := publishFile(rankFile(dir, rank, "pid"), strconv.Itoa(os.Getpid())); err != nil {
+	_, started, err := processState("self")
+	if err != nil {
+		started = "unknown" // no /proc here
+	}
+	if err := publishFile(rankFile(dir, rank, "pid"), fmt.Sprint(os.Getpid(), " ", started)); err != nil {
 		fmt.Fprintln(os.Stderr, "mpitest:", err)
 		os.Exit(1)
 	}
@@ -48,4 +54,19 @@ func publishFile(name, text string) error {
 		return err
 	}
 	return os.Rename(temp, name)
+}
+
+// processState is the state of a process, such as "R" or "Z", and the time at
+// which it was started.
+func processState(pid string) (state, started string, err error) {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return "", "", err
+	}
+	// The name before, in parentheses, may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 {
+		return "", "", fmt.Errorf("/proc/%s/stat is %q", pid, stat)
+	}
+	return fields[0], fields[19], nil
 }
