@@ -32,10 +32,6 @@ func drivers() []brick.Driver {
 	return []brick.Driver{brick.POSIX}
 }
 
-// yield makes Open MPI's blocking calls give their core away, as it does by itself
-// only where it knows of more ranks than cores: other tests want it.
-var yield = mpitest.Env("OMPI_MCA_mpi_yield_when_idle=1")
-
 // onDrivers runs the body on ranks for each driver, and for each library that
 // the driver can use.
 func onDrivers(t *testing.T, drivers []brick.Driver, ranks []int, body func(t *mpitest.T, c *comm.Comm, d brick.Driver)) {
@@ -46,7 +42,7 @@ func onDrivers(t *testing.T, drivers []brick.Driver, ranks []int, body func(t *m
 		}
 		for _, component := range components {
 			t.Run(fmt.Sprintf("%s-%s", d, component.Name), func(t *testing.T) {
-				mpitest.Run(t, ranks, func(t *mpitest.T, c *comm.Comm) { body(t, c, d) }, append(component.Options, yield)...)
+				mpitest.Run(t, ranks, func(t *mpitest.T, c *comm.Comm) { body(t, c, d) }, component.Options...)
 			})
 		}
 	}

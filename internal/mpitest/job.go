@@ -130,6 +130,9 @@ func (j *Job) launch(t testing.TB) {
 	j.cmd.Env = append(os.Environ(), envJob+"="+j.dir)
 	j.cmd.Env = append(j.cmd.Env,
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+		// Blocking calls give their core away, as Open MPI makes them do by itself
+		// only where it knows of more ranks than cores: other tests want it.
+		"OMPI_MCA_mpi_yield_when_idle=1",
 		"OMPI_MCA_btl_vader_backing_directory="+j.dir, "OMPI_MCA_orte_tmpdir_base="+j.dir)
 	j.cmd.Env = append(j.cmd.Env, j.env...)
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
