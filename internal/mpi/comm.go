@@ -8,6 +8,7 @@ package mpi
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,36 @@ static const char *fs_class(int ec) {
 	return "MPI_ERR_OTHER";
 }
 
+// Signals belong to Go: it notes them for os/signal, and makes panics of those
+// that faults raise. MPICH puts a handler of its own on SIGUSR1, without
+// SA_ONSTACK, which makes Go end the process when the signal comes. So the
+// handlers of before MPI was initialised are put back, and those that are not
+// Go's, as in a host program, run on the stack that Go has for them.
+
+static struct sigaction fs_handlers[NSIG];
+
+static int fs_is_handler(const struct sigaction *a) {
+	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
+}
+
+static void fs_save_handlers(void) {
+	for (int s = 1; s < NSIG; s++)
+		if (sigaction(s, NULL, &fs_handlers[s]) != 0) memset(&fs_handlers[s], 0, sizeof fs_handlers[s]);
+}
+
+static void fs_restore_handlers(void) {
+	for (int s = 1; s < NSIG; s++) {
+		struct sigaction *before = &fs_handlers[s], now;
+		if (sigaction(s, NULL, &now) != 0 || !fs_is_handler(&now) || now.sa_flags & SA_ONSTACK) continue;
+		if (fs_is_handler(before) && before->sa_flags & SA_ONSTACK) {
+			sigaction(s, before, NULL);
+			continue;
+		}
+		now.sa_flags |= SA_ONSTACK;
+		sigaction(s, &now, NULL);
+	}
+}
+
 // empi keeps its world in the C variable World. Weak, as cgo links this file
 // alone once to learn its types.
 extern MPI_Comm World __attribute__((weak));
@@ -300,6 +331,7 @@ func start() error {
 		return nil
 	}
 	if !empi.IsOn() {
+		C.fs_save_handlers()
 		// The main thread in MPI's sense is the one that initialises it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -307,6 +339,7 @@ func start() error {
 		_ = empi.InitThreadSafe()
 		library.ours = true
 	}
+	C.fs_restore_handlers()
 	var level C.int
 	if ec := C.MPI_Query_thread(&level); ec != C.MPI_SUCCESS {
 		return failure("MPI_Query_thread", ec)

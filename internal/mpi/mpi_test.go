@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -38,6 +39,38 @@ func TestLinkedToOneMPI(t *testing.T) {
 	if want := os.Getenv("FIELDSTONE_MPI"); want != "" && want != name {
 		t.Errorf("built for %s, linked to %s", want, name)
 	}
+}
+
+// Signals reach Go whatever the library does with them, and faults in Go are
+// panics that can be recovered from.
+func TestSignalsBelongToGo(t *testing.T) {
+	mpitest.Run(t, []int{1, 2}, func(t *mpitest.T, c *comm.Comm) {
+		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM, syscall.SIGHUP} {
+			inbox := make(chan os.Signal, 1)
+			signal.Notify(inbox, sig)
+			for range 100 {
+				if err := syscall.Kill(os.Getpid(), sig); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-inbox:
+				case <-time.After(time.Minute):
+					t.Fatalf("%v does not arrive", sig)
+				}
+			}
+			signal.Stop(inbox)
+		}
+		var zero int
+		for name, fault := range map[string]func() int{
+			"runtime error: invalid memory address": func() int { return **new(*int) },
+			"runtime error: integer divide by zero": func() int { return 1 / zero },
+		} {
+			err := comm.Protect(func() error { return fmt.Errorf("%d", fault()) })
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%v: want %s", err, name)
+			}
+		}
+	})
 }
 
 // Pieces of a few bytes drive the loops that large data takes.
