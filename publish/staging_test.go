@@ -299,7 +299,7 @@ func TestACallbackOfTheSolverThatFailsOnOneRankFailsTheSaveOnAll(t *testing.T) {
 	}
 }
 
-type panickingClock struct{ testClock }
+type panickingClock struct{}
 
 func (panickingClock) Accepted() (int64, float64)   { panic("boom") }
 func (panickingClock) Restore(int64, float64) error { return nil }
