@@ -191,7 +191,8 @@ func waitForAbsentee(c *comm.Comm, args []string) error {
 		outcome = fmt.Sprintf("alive (%v)", err)
 	}
 	said := func(rank int) string { return filepath.Join(dir, fmt.Sprintf("rank-%d", rank)) }
-	if err := os.WriteFile(said(c.Rank()), []byte(outcome), 0o666); err != nil {
+	temporary := said(c.Rank()) + ".new"
+	if err := errors.Join(os.WriteFile(temporary, []byte(outcome), 0o666), os.Rename(temporary, said(c.Rank()))); err != nil {
 		return err
 	}
 	for rank := range c.Size() {
