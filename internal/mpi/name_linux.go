@@ -33,6 +33,12 @@ func libraryName(path string) (name string, release func()) {
 	if err != nil {
 		return path, release
 	}
+	// OMPIO names a semaphore after the last element and removes that of rank 0: a
+	// high number is likely to be free, and so the same, on all ranks.
+	if high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 512); err == nil {
+		unix.Close(fd)
+		fd = high
+	}
 	return fmt.Sprintf("/proc/self/fd/%d%s", fd, rest), func() { unix.Close(fd) }
 }
 
