@@ -188,6 +188,7 @@ func TestInputsAreRefusedBeforeAnythingIsCreated(t *testing.T) {
 		{"one rank has no field", onRank(1, func(s *State) { s.Fields = nil }), ErrInput, []string{"rank 1", "at least one field"}},
 		{"ranks disagree about the sidecar", onRank(1, func(s *State) { s.Sidecar = map[string]int{"a": 1} }), ErrInput, []string{"sidecar"}},
 		{"a sidecar that is no JSON", onRank(-1, func(s *State) { s.Sidecar = func() {} }), ErrInput, []string{"sidecar"}},
+		{"a field that panics", onRank(1, func(s *State) { s.Fields[1].Field = (*field.Field[float64])(nil) }), ErrInput, []string{"rank 1", "panic"}},
 		{"a nil field", onRank(1, func(s *State) { s.Fields[1].Field = nil }), ErrInput, []string{"rank 1", `"T"`}},
 
 		{"boxes with a gap", box(1, func(b *grid.Box) { b.Size[1]-- }), brick.ErrLayout, []string{"gap", "[0:5"}},

@@ -35,13 +35,18 @@ type State struct {
 // recomputed. The errors are those of [Directory].
 func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...Option) error {
 	o, err := newOptions(opts)
-	meta, box, serr := s.metadata()
+	var meta Metadata
+	var box grid.Box
 	var inputs []entry
-	for _, f := range s.Fields {
-		if f.Field != nil {
+	serr := comm.Protect(func() (err error) { // a field may be any implementation, and broken
+		if meta, box, err = s.metadata(); err != nil {
+			return err
+		}
+		for _, f := range s.Fields {
 			inputs = append(inputs, entry{"field " + strconv.Quote(f.ID), f.Field.Kind().String()})
 		}
-	}
+		return nil
+	})
 	if s.Sidecar == nil {
 		s.Sidecar = o.sidecar
 	}
@@ -49,11 +54,11 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	p, perr := newPublication(c, dir, meta, o)
 	p.sidecar = sidecar
 	err = cmp.Or(err, perr, serr, jerr)
-	if err := agreeInputs(ctx, c, err, p.pathEntries()); err != nil {
+	// The hooks of boundary conditions may be collective, so they run when every
+	// rank is known to be here, with the same domain and fields.
+	if err := p.agree(ctx, inputs, err); err != nil {
 		return named("publish", dir, err)
 	}
-	// The hooks of boundary conditions may be collective, so they run when every
-	// rank is known to be here.
 	p.meta.BoundaryConditions, err = saveBoundaries(ctx, c, s.Boundaries)
 	if err != nil {
 		return named("publish", dir, err)
