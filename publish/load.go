@@ -133,7 +133,10 @@ func (l *load) agree(ctx context.Context, err error) error {
 			ids[i] = f.ID
 			inputs = append(inputs, entry{"field " + strconv.Itoa(i), strconv.Quote(f.ID)})
 		}
-		_, _, lerr := commonLayout(l.want.Fields)
+		lerr := comm.Protect(func() error {
+			_, _, err := commonLayout(l.want.Fields)
+			return err
+		})
 		err = cmp.Or(err, CheckIDs(ids), lerr)
 	}
 	return agreeInputs(ctx, l.c, err, inputs)
