@@ -1,7 +1,9 @@
 package publish
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -315,5 +317,63 @@ func checkCells(t *mpitest.T, f *field.Field[float64], want func(i, j, k int) fl
 		if math.Float64bits(got) != math.Float64bits(want) {
 			t.Fatalf("cell %v is %v, want %v", g, got, want)
 		}
+	}
+}
+
+// TestDumpsAreTheSameBytesOnAnyNumberOfRanks writes the series of a complex field
+// and of a float32 one.
+func TestDumpsAreTheSameBytesOnAnyNumberOfRanks(t *testing.T) {
+	onComponents(t, func(t *testing.T, opts ...mpitest.Option) {
+		mpitest.Run(t, []int{1, 2, 3}, func(t *mpitest.T, c *comm.Comm) {
+			testDumps(t, c, "psi", func(cell [3]int, increment int64) complex128 {
+				return complex(cellValue("re", increment, cell), cellValue("im", increment, cell))
+			})
+			testDumps(t, c, "T", func(cell [3]int, increment int64) float32 {
+				return narrowBits(cellBits("T", true, increment, cell))
+			})
+		}, opts...)
+	})
+}
+
+func testDumps[T float32 | complex128](t *mpitest.T, c *comm.Comm, id string, value func(cell [3]int, increment int64) T) {
+	t.Helper()
+	box, err := cuts[2].box(testDomain, c)
+	must(t, c, err)
+	f, err := field.New[T](testDomain, box, field.Halo(2))
+	must(t, c, err)
+	dumps, err := NewDumps(t.Context(), c, filepath.Join(t.TempDir(), id+"_%03d.bin"), field.Named{ID: id, Field: f})
+	must(t, c, err)
+	defer dumps.Close()
+	for increment := range int64(3) {
+		data, err := f.MutableView()
+		must(t, c, err)
+		for p := range f.Owned().Cells() {
+			data[f.Index(p[0], p[1], p[2])] = value(f.Global(p[0], p[1], p[2]), increment)
+		}
+		path, err := dumps.Write(t.Context(), increment, testTime(increment))
+		if err := sameOutcome(t, c, err); err != nil {
+			t.Fatal(err)
+		}
+		var want []byte
+		for k := range testDomain.Size[2] {
+			for j := range testDomain.Size[1] {
+				for i := range testDomain.Size[0] {
+					switch v := any(value([3]int{i, j, k}, increment)).(type) {
+					case complex128:
+						want = binary.LittleEndian.AppendUint64(want, math.Float64bits(real(v)))
+						want = binary.LittleEndian.AppendUint64(want, math.Float64bits(imag(v)))
+					case float32:
+						want = binary.LittleEndian.AppendUint64(want, widenBits(v))
+					}
+				}
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s has %d bytes that are not those of the field, %v", path, len(got), err)
+		}
+	}
+	if series, err := os.ReadFile(filepath.Join(t.TempDir(), id+".xmf")); err != nil || strings.Count(string(series), "_002.bin") != 1 {
+		t.Errorf("the series is\n%s\n%v", series, err)
 	}
 }
