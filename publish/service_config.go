@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -105,7 +106,22 @@ func configError(prefix string, err error) error {
 	if key == "" {
 		return fmt.Errorf("is a JSON %s, want an object", t.Value)
 	}
-	return fmt.Errorf("%s: is a JSON %s, want %s", key, t.Value, t.Type)
+	return fmt.Errorf("%s: is a JSON %s, want %s", key, t.Value, jsonName(t.Type))
+}
+
+// jsonName says in words of JSON what a value of a Go type is written as.
+func jsonName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Slice:
+		return "an array of strings"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "a string"
 }
 
 // Validate reports the first key with an impossible value.

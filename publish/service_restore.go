@@ -61,6 +61,9 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 	}
 	var bad []bundleState
 	for _, n := range steps {
+		if err := s.c.OnRoot(ctx, nil, func() error { return s.ownName(n) }); err != nil {
+			return nil, err
+		}
 		loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
 		switch {
 		case err == nil:
@@ -80,6 +83,17 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 			ErrDamaged, len(bad), s.dir.dir, strings.Join(names, "; "))
 	}
 	return nil, nil
+}
+
+// ownName refuses a bundle that was renamed to the name of another increment: the
+// run would go on below it, and meet the bundles in between.
+func (s *Service) ownName(n int64) error {
+	m, _, err := readMetadata(s.o.fs, s.dir.path(n))
+	if err != nil || m.AcceptedIncrement == n {
+		return nil // whether it can be read is for the load to say
+	}
+	return fmt.Errorf("%w: %s holds increment %d: rename it, or name it as restart_from",
+		ErrMismatch, filepath.Join(s.cfg.Checkpoint.Directory, StepName(n)), m.AcceptedIncrement)
 }
 
 // loadVerified loads a bundle. In place, its checksums are verified beforehand,

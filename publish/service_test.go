@@ -211,6 +211,19 @@ func TestLatestRestoresTheHighestIncrementByNumber(t *testing.T) {
 	}
 }
 
+func TestLatestRefusesABundleUnderTheNameOfAnotherIncrement(t *testing.T) {
+	fsys := newFS(t)
+	if err := withService(t, fsys, 2, serviceConfig(""), nil, steps(10, 20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.Rename("/data/ckpt/step_10", "/data/ckpt/step_100"); err != nil {
+		t.Fatal(err)
+	}
+	before := fsys.Dump()
+	wantError(t, withService(t, fsys, 2, serviceConfig(Latest), nil, nil), ErrMismatch, "step_100", "increment 10")
+	sameFiles(t, fsys, before)
+}
+
 func TestLatestInAnEmptyDirectoryIsAFreshStart(t *testing.T) {
 	fsys := newFS(t)
 	err := withService(t, fsys, 2, serviceConfig(Latest), nil, func(s session) error {
