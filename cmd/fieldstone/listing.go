@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,6 +158,9 @@ func list(dir string) ([]*entry, error) {
 			continue
 		}
 		e.inspect()
+		if e.state != stateGood && e.gone() {
+			continue
+		}
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, newestFirst)
@@ -182,6 +186,14 @@ func (e *entry) inspect() {
 		e.whole = err == nil
 		e.judge(err)
 	}
+}
+
+// gone reports whether an entry of a directory is no longer there. A run that keeps
+// few bundles renames the oldest before it removes them, and one that has ended
+// removes its leftovers: what was seen of them then means nothing.
+func (e *entry) gone() bool {
+	_, err := os.Lstat(e.path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (e *entry) judge(err error) {

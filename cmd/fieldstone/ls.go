@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +87,7 @@ func (a *app) ls(ctx context.Context, dir string, verify, asJSON bool) error {
 				return err
 			}
 		}
+		entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.state != stateGood && e.gone() })
 	}
 	if asJSON {
 		return writeJSON(a.out, newListing(dir, entries, verify))

@@ -123,6 +123,9 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			if err != nil && directory && e.gone() {
+				continue
+			}
 			if err != nil {
 				e.judge(err)
 				s.State, s.Error = e.state, pointer(reason(e.path, err))
