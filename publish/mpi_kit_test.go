@@ -401,4 +401,4 @@ func sharedDir(t *testing.T, prepare func(dir string)) string {
 
 // longLimit is for launches of many ranks on few cores: it only matters when
 // something hangs.
-const longLimit = 4 * time.Minute
+const longLimit = 150 * time.Second

@@ -134,6 +134,9 @@ func (j *Job) launch(t testing.TB) {
 		// only where it knows of more ranks than cores: other tests want it.
 		"OMPI_MCA_mpi_yield_when_idle=1",
 		"OMPI_MCA_btl_vader_backing_directory="+j.dir, "OMPI_MCA_orte_tmpdir_base="+j.dir)
+	// Both launchers end the job by themselves some time after the watchdog, in
+	// case that this process does not live so long.
+	j.cmd.Env = append(j.cmd.Env, fmt.Sprintf("MPIEXEC_TIMEOUT=%d", int(j.limit.Seconds())+30))
 	j.cmd.Env = append(j.cmd.Env, j.env...)
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r, w, err := os.Pipe()
