@@ -104,11 +104,8 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64) (strin
 	if err != nil {
 		return "", named("dump", path, err)
 	}
-	err = nil
-	if d.c.Rank() == 0 {
-		err = comm.Protect(func() error { return d.describe(path, increment, time) })
-	}
-	if err := d.c.Agree(ctx, err); err != nil {
+	err = d.c.OnRoot(ctx, nil, func() error { return d.describe(path, increment, time) })
+	if err != nil {
 		return "", named("dump", path, err)
 	}
 	return path, nil

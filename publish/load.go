@@ -146,18 +146,15 @@ func (l *load) agree(ctx context.Context, err error) error {
 // of all wanted fields there.
 func (l *load) readHead(ctx context.Context) error {
 	var text []byte
-	var err error
-	if l.c.Rank() == 0 {
-		err = comm.Protect(func() error {
-			h, err := l.inspect()
-			if err != nil {
-				return err
-			}
-			text, err = json.Marshal(h)
+	err := l.c.OnRoot(ctx, nil, func() error {
+		h, err := l.inspect()
+		if err != nil {
 			return err
-		})
-	}
-	if err := l.c.Agree(ctx, err); err != nil {
+		}
+		text, err = json.Marshal(h)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if text, err = l.c.Broadcast(ctx, 0, text); err != nil {

@@ -44,11 +44,9 @@ type publication struct {
 // error on all ranks; sums may know the checksums of what it wrote.
 type writer func(ctx context.Context, dir string) (sums map[string]uint64, err error)
 
-// run publishes: it is the protocol from top to bottom.
-func (p *publication) run(ctx context.Context, inputs []entry, invalid error, write writer) error {
-	if err := p.agree(ctx, inputs, invalid); err != nil {
-		return err
-	}
+// run publishes what the ranks have agreed on: it is the protocol from top to
+// bottom.
+func (p *publication) run(ctx context.Context, write writer) error {
 	err := p.stage(ctx)
 	if err == nil {
 		err = p.seenByAll(ctx)
@@ -106,11 +104,7 @@ func (p *publication) metadataEntries() ([]entry, error) {
 
 // onRoot runs f on rank 0 and agrees on its outcome.
 func (p *publication) onRoot(ctx context.Context, f func() error) error {
-	err := p.hook
-	if err == nil && p.c.Rank() == 0 {
-		err = comm.Protect(f)
-	}
-	return p.c.Agree(ctx, cmp.Or(err, p.hook))
+	return p.c.OnRoot(ctx, p.hook, func() error { return cmp.Or(f(), p.hook) })
 }
 
 // step reports a step. A callback that panics is this rank's error at the next
@@ -400,7 +394,10 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	if write == nil {
 		err = cmp.Or(err, errors.New("no function writes the fields"))
 	}
-	err = p.run(ctx, nil, err, func(ctx context.Context, dir string) (map[string]uint64, error) {
+	if err := p.agree(ctx, nil, err); err != nil {
+		return named("publish", dir, err)
+	}
+	err = p.run(ctx, func(ctx context.Context, dir string) (map[string]uint64, error) {
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
 	})
 	return named("publish", dir, err)

@@ -63,6 +63,10 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	if err != nil {
 		return named("publish", dir, err)
 	}
+	// The records are the same on all ranks, and so is what is wrong with them.
+	if _, err := EncodeMetadata(p.meta); err != nil {
+		return named("publish", dir, inputError(err))
+	}
 	plan, err := brick.NewPlan(ctx, c, meta.Domain.Size, box, brick.Float64, o.bricks()...)
 	if errors.Is(err, brick.ErrLayout) || errors.Is(err, brick.ErrDisagree) {
 		err = inputError(err)
@@ -72,7 +76,7 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	}
 	defer plan.Close()
 	p.meta.Decomposition = &Decomposition{MPISize: c.Size(), LocalSize: box.Size, LocalOffset: box.Low}
-	return named("publish", dir, p.run(ctx, inputs, p.meta.Validate(), func(ctx context.Context, dir string) (map[string]uint64, error) {
+	return named("publish", dir, p.run(ctx, func(ctx context.Context, dir string) (map[string]uint64, error) {
 		jobs := make([]brick.WriteJob, len(s.Fields))
 		for i, f := range s.Fields {
 			jobs[i] = brick.WriteJob{
