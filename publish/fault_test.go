@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -342,6 +343,43 @@ func (s failingSource) ReadCells(dst []byte, first int64) error {
 	}
 	clear(dst)
 	return s.err
+}
+
+func TestDirectoryRefusesBadInputsBeforeAnythingIsCreated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(rank int, dir *string, m *Metadata)
+		texts []string
+	}{
+		"ranks disagree about the path": {func(r int, dir *string, _ *Metadata) { *dir += fmt.Sprint(r / 2) }, []string{"the path", `rank 2 has "/data/b1"`}},
+		"ranks disagree about the time": {func(r int, _ *string, m *Metadata) { m.AcceptedTime = float64(r / 2) }, []string{"accepted_time", "rank 2 has 1"}},
+		"one rank has another field":    {func(r int, _ *string, m *Metadata) { m.Fields = []string{fmt.Sprint("a", r/2)} }, []string{"fields", "rank 2"}},
+		"one rank has NaN for its time": {func(r int, _ *string, m *Metadata) {
+			if r == 1 {
+				m.AcceptedTime = math.NaN()
+			}
+		}, []string{"rank 1", "accepted_time"}},
+		"an id with a slash": {func(_ int, _ *string, m *Metadata) { m.Fields = []string{"a/b"} }, []string{`"a/b"`}},
+		"an empty path":      {func(_ int, dir *string, _ *Metadata) { *dir = "" }, []string{"path is empty"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := newFS(t)
+			before := fsys.Dump()
+			var wrote atomic.Bool
+			err := onRanks(t, 3, func(c *comm.Comm) error {
+				dir, meta := "/data/b", Metadata{Domain: testDomain, Fields: []string{"a"}}
+				tc.spoil(c.Rank(), &dir, &meta)
+				return Directory(context.Background(), c, dir, meta, func(context.Context, string) error {
+					wrote.Store(true)
+					return nil
+				}, Filesystem(fsys))
+			})
+			wantError(t, err, ErrInput, tc.texts...)
+			sameFiles(t, fsys, before)
+			if wrote.Load() {
+				t.Error("the fields were asked for")
+			}
+		})
+	}
 }
 
 func TestWhatWouldNotLoadIsNotPublished(t *testing.T) {

@@ -104,7 +104,7 @@ func (p *publication) metadataEntries() ([]entry, error) {
 
 // onRoot runs f on rank 0 and agrees on its outcome.
 func (p *publication) onRoot(ctx context.Context, f func() error) error {
-	return p.c.OnRoot(ctx, p.hook, func() error { return cmp.Or(f(), p.hook) })
+	return p.c.OnRoot(ctx, p.hook, f)
 }
 
 // step reports a step. A callback that panics is this rank's error at the next
