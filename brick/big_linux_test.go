@@ -137,7 +137,7 @@ func cycle(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string, size [3]int, 
 		f.Close()
 	}
 	timed("read", func() ([]uint64, error) {
-		return plan.Read(t.Context(), []brick.ReadJob{{Name: "big", Path: path, Sink: p.check}})
+		return plan.Read(t.Context(), []brick.ReadJob{{Name: "big", Path: path, Sink: brick.SinkFunc(p.check)}})
 	})
 	// The file goes when every rank is done, not with the test, which may keep it
 	// for as long as the output is looked at.

@@ -60,7 +60,7 @@ func TestADriverThatLeavesCellsOutIsFoundOut(t *testing.T) {
 		}
 		p.drv = skipping{}
 		_, werr := p.Write(ctx, write)
-		_, rerr := p.Read(ctx, []ReadJob{{Name: "a", Path: path, Sink: func([]byte, int64) error { return nil }}})
+		_, rerr := p.Read(ctx, []ReadJob{{Name: "a", Path: path, Sink: SinkFunc(func([]byte, int64) error { return nil })}})
 		for _, err := range []error{werr, rerr} {
 			if err == nil || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), "256 of 384 bytes") {
 				return errors.Join(errors.New("not found out"), fmt.Errorf("%v", err))

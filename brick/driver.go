@@ -71,5 +71,5 @@ func readCells(s pack.Source, dst []byte, first int64) error {
 }
 
 func sinkCells(j ReadJob, src []byte, first int64) error {
-	return comm.Protect(func() error { return j.Sink(src, first) })
+	return comm.Protect(func() error { return j.Sink.WriteCells(src, first) })
 }

@@ -219,7 +219,7 @@ func TestAFIFOIsAnError(t *testing.T) {
 	}
 	defer p.Close()
 	_, werr := p.Write(t.Context(), []brick.WriteJob{{Name: "it", Path: path, Source: make(cells, 1)}})
-	_, rerr := p.Read(t.Context(), []brick.ReadJob{{Name: "it", Path: path, Sink: func([]byte, int64) error { return nil }}})
+	_, rerr := p.Read(t.Context(), []brick.ReadJob{{Name: "it", Path: path, Sink: brick.SinkFunc(func([]byte, int64) error { return nil })}})
 	_, cerr := brick.Checksums(t.Context(), c, vfs.OS, []string{path}, 8)
 	if !errors.Is(werr, syscall.ENXIO) { // nobody reads
 		t.Errorf("write: %v", werr)

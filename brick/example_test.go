@@ -64,12 +64,12 @@ func ExamplePlan() {
 	defer plan.Close()
 	values := make([]float64, 8)
 	crcs, err := plan.Read(ctx, []brick.ReadJob{
-		{Name: `field "psi"`, Path: path, Sink: func(src []byte, first int64) error {
+		{Name: `field "psi"`, Path: path, Sink: brick.SinkFunc(func(src []byte, first int64) error {
 			for i := range len(src) / 8 {
 				values[first+int64(i)] = math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:]))
 			}
 			return nil
-		}},
+		})},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -52,7 +52,7 @@ func (in *injected) run(t *testing.T, opts ...brick.Option) (write, read []error
 		if write[r] != nil {
 			return nil
 		}
-		sink := func(src []byte, first int64) error { return nil }
+		sink := brick.SinkFunc(func(src []byte, first int64) error { return nil })
 		_, read[r] = p.Read(t.Context(), []brick.ReadJob{
 			{Name: `field "a"`, Path: "/a.bin", Sink: sink},
 			{Name: `field "b"`, Path: "/b.bin", Sink: sink},

@@ -22,13 +22,25 @@ type WriteJob struct {
 	Source     pack.Source
 }
 
-// ReadJob is one file to read. Sink receives this rank's cells, packed, from
-// cell first of its box on, in ascending, adjoining ranges; the slice is only
-// valid during the call.
+// ReadJob is one file to read. Sink receives this rank's cells in ascending,
+// adjoining ranges.
 type ReadJob struct {
 	Name, Path string
-	Sink       func(src []byte, first int64) error
+	Sink       Sink
 }
+
+// Sink takes the cells of a rank's box from number first on, packed as in the
+// file. The slice is only valid during the call. A [pack.Sink] is one; if it is a
+// [pack.RowSink] too, it may be given rows that lie apart instead.
+type Sink interface {
+	WriteCells(src []byte, first int64) error
+}
+
+// SinkFunc is a function as a [Sink].
+type SinkFunc func(src []byte, first int64) error
+
+// WriteCells calls f.
+func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, first) }
 
 // Write writes the files of all jobs, creating or truncating them, and returns
 // the CRC-64/NVME of each. It is collective; all ranks give the same names and

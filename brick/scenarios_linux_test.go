@@ -262,7 +262,7 @@ func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir strin
 		}
 		read := func() error {
 			_, err := p.Read(t.Context(), []brick.ReadJob{{Name: "field 0", Path: "sub/0.bin",
-				Sink: func(src []byte, first int64) error { return nil }}})
+				Sink: brick.SinkFunc(func(src []byte, first int64) error { return nil })}})
 			return err
 		}
 		fails := func(err error, op, call string) {

@@ -226,7 +226,7 @@ func (l *load) jobs(sink func(i int, src []byte, first int64) error) []brick.Rea
 		jobs[i] = brick.ReadJob{
 			Name: fmt.Sprintf("field %q", f.ID),
 			Path: filepath.Join(l.dir, filepath.FromSlash(fieldPath(f.ID))),
-			Sink: func(src []byte, first int64) error { return sink(i, src, first) },
+			Sink: brick.SinkFunc(func(src []byte, first int64) error { return sink(i, src, first) }),
 		}
 	}
 	return jobs

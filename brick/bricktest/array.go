@@ -132,7 +132,8 @@ func newSink(a array, file int, box grid.Box) *sink {
 	return &sink{brickOf: brickOf{a: a, file: file, box: box}}
 }
 
-func (k *sink) take(src []byte, first int64) error {
+// WriteCells implements brick.Sink.
+func (k *sink) WriteCells(src []byte, first int64) error {
 	n, err := k.piece(src, first)
 	if err != nil {
 		return err

@@ -190,7 +190,7 @@ func (s *suite) constantCalls() error {
 		for i := range files {
 			name := fmt.Sprintf("%d.bin", i)
 			writes = append(writes, brick.WriteJob{Name: name, Path: s.path(name), Source: newSource(a, i, box)})
-			reads = append(reads, brick.ReadJob{Name: name, Path: s.path(name), Sink: newSink(a, i, box).take})
+			reads = append(reads, brick.ReadJob{Name: name, Path: s.path(name), Sink: newSink(a, i, box)})
 		}
 		if _, err := p.Write(s.ctx, writes); err != nil {
 			return counts{}, err

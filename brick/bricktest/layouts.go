@@ -282,7 +282,7 @@ func (s *suite) readLayout(lc layoutCase, c *comm.Comm, names []string, opts []b
 	sinks := make([]*sink, len(names))
 	for i, name := range names {
 		sinks[i] = newSink(lc.Array, i, box)
-		jobs[i] = brick.ReadJob{Name: name, Path: s.path(name), Sink: sinks[i].take}
+		jobs[i] = brick.ReadJob{Name: name, Path: s.path(name), Sink: sinks[i]}
 	}
 	crcs, err := plan.Read(s.ctx, jobs)
 	if err != nil {

@@ -210,8 +210,8 @@ func (s *suite) place(f *fixture) error {
 func (s *suite) read(f *fixture) ([]brick.ReadJob, []*sink) {
 	a, b := newSink(f.a, 0, f.box), newSink(f.a, 1, f.box)
 	return []brick.ReadJob{
-		{Name: `field "a"`, Path: s.path("a.bin"), Sink: a.take},
-		{Name: `field "b"`, Path: s.path("b.bin"), Sink: b.take},
+		{Name: `field "a"`, Path: s.path("a.bin"), Sink: a},
+		{Name: `field "b"`, Path: s.path("b.bin"), Sink: b},
 	}, []*sink{a, b}
 }
 
