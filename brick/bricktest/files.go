@@ -139,10 +139,10 @@ func (s *suite) shrinks(f *fixture) error {
 		}
 	}
 	// What is read of the file that is too short is not its content.
-	jobs[1].Sink = func(src []byte, first int64) error {
-		_ = sinks[1].take(src, first)
+	jobs[1].Sink = brick.SinkFunc(func(src []byte, first int64) error {
+		_ = sinks[1].WriteCells(src, first)
 		return nil
-	}
+	})
 	_, err := f.plan.Read(s.ctx, jobs)
 	if !errors.Is(err, brick.ErrSize) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("a file that gets shorter: %v is neither brick.ErrSize nor io.ErrUnexpectedEOF", err)
