@@ -17,7 +17,11 @@ type Comm struct {
 	size  int
 	watch time.Duration
 	freed bool
+	node  place // once known
 }
+
+// place is a rank's place among those of its node; the size is 0 while unknown.
+type place struct{ rank, size int }
 
 // link is what moves data between the ranks: MPI, or memory of one process. The
 // calls are named by op in error texts. Each of them waits at most for limit and
@@ -154,6 +158,29 @@ func (c *Comm) SplitNode() (*Comm, error) {
 	}
 	l, rank, size, err := c.link.splitNode("SplitNode", c.watch)
 	return c.child("split by node", l, rank, size, err)
+}
+
+// Node gives this rank's place among the ranks of its node, in the order of their
+// ranks: its number there, from 0, and how many they are. It is collective at the
+// first call, and until one has succeeded; then it returns what it knows. The
+// error is the same on all ranks, as that of Agree.
+func (c *Comm) Node(ctx context.Context) (rank, size int, err error) {
+	if c.freed {
+		return 0, 0, fmt.Errorf("place on the node: %w", ErrFreed)
+	}
+	if c.node.size > 0 {
+		return c.node.rank, c.node.size, nil
+	}
+	node, err := c.SplitNode()
+	// A cancelled context must not keep the ranks from freeing what they split.
+	if err := c.Agree(context.WithoutCancel(ctx), err); err != nil {
+		return 0, 0, fmt.Errorf("place on the node: %w", err)
+	}
+	if err := c.Agree(ctx, node.Free()); err != nil {
+		return 0, 0, fmt.Errorf("place on the node: %w", err)
+	}
+	c.node = place{node.rank, node.size}
+	return node.rank, node.size, nil
 }
 
 func (c *Comm) child(what string, l link, rank, size int, err error) (*Comm, error) {

@@ -43,6 +43,7 @@ func TestCollectives(t *testing.T) {
 			{"reduce", reduce},
 			{"send and receive", sendRecv},
 			{"split", split},
+			{"node", node},
 			{"wrong use", wrongUse},
 		} {
 			part.run(t, c)
@@ -404,6 +405,65 @@ func split(t *mpitest.T, c *comm.Comm) {
 	}
 }
 
+func node(t *mpitest.T, c *comm.Comm) {
+	ctx, rank, size := t.Context(), c.Rank(), c.Size()
+	fresh, err := c.Split(0, 0) // knows nothing of nodes yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, cancel := context.WithCancel(ctx)
+	if rank == size-1 {
+		cancel()
+	}
+	defer cancel()
+	if _, _, err := fresh.Node(cut); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a cancelled context on the last rank: %v", err)
+	}
+	for call := range 3 {
+		if r, n, err := fresh.Node(ctx); r != rank || n != size || err != nil {
+			t.Errorf("call %d: rank %d of %d on the node, %v; want %d of %d", call, r, n, err, rank, size)
+		}
+	}
+	// Now it is no longer collective, and no context matters.
+	if rank == 0 {
+		cancel()
+		if r, n, err := fresh.Node(cut); r != 0 || n != size || err != nil {
+			t.Errorf("alone: rank %d of %d on the node, %v", r, n, err)
+		}
+	}
+	parity, err := fresh.Split(rank%2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, n, err := parity.Node(ctx); r != rank/2 || n != (size+1-rank%2)/2 || err != nil {
+		t.Errorf("of a part: rank %d of %d on the node, %v", r, n, err)
+	}
+	for _, m := range []*comm.Comm{parity, fresh} {
+		if err := m.Free(); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := m.Node(ctx); !errors.Is(err, comm.ErrFreed) {
+			t.Errorf("after free: %v", err)
+		}
+	}
+	if r, n, err := comm.Self().Node(ctx); r != 0 || n != 1 || err != nil {
+		t.Errorf("of one rank: rank %d of %d on the node, %v", r, n, err)
+	}
+}
+
+// MPICH can take the odd ranks for those of another node.
+func TestRanksOfTwoNodes(t *testing.T) {
+	mpitest.Run(t, []int{3}, func(t *mpitest.T, c *comm.Comm) {
+		rank, size := c.Rank(), c.Size()
+		if strings.HasPrefix(mpi.Implementation(), "mpich") {
+			rank, size = rank/2, 2-rank%2
+		}
+		if r, n, err := c.Node(t.Context()); r != rank || n != size || err != nil {
+			t.Errorf("rank %d of %d on the node, %v; want %d of %d", r, n, err, rank, size)
+		}
+	}, mpitest.Env("MPIR_CVAR_ODD_EVEN_CLIQUES=1"))
+}
+
 // Calls that are refused at once, on every rank, and harm nothing.
 func wrongUse(t *mpitest.T, c *comm.Comm) {
 	ctx := t.Context()
@@ -443,6 +503,8 @@ func waitInVain(c *comm.Comm, args []string) error {
 		err = c.SendRecv(ctx, -1, nil, c.Size()-1, make([]byte, 100), 0)
 	case "Split":
 		_, err = c.Split(0, 0)
+	case "Node":
+		_, _, err = c.Node(ctx)
 	}
 	if !errors.Is(err, comm.ErrDead) {
 		return fmt.Errorf("waited for a rank that never came: %v", err)
@@ -468,7 +530,7 @@ func waitInVain(c *comm.Comm, args []string) error {
 }
 
 func TestMissingRankIsFoundOut(t *testing.T) {
-	for _, call := range []string{"Agree", "AllGather", "SendRecv", "Split"} {
+	for _, call := range []string{"Agree", "AllGather", "SendRecv", "Split", "Node"} {
 		t.Run(call, func(t *testing.T) {
 			j := mpitest.Start(t, 3, "wait in vain", []string{call}, mpitest.Watch(time.Second))
 			output, exit := j.Wait()
