@@ -15,7 +15,18 @@ import (
 // node nodes[r].
 func onNodes(nodes ...int) Option {
 	return func(o *options) {
-		o.split = func(c *comm.Comm) (*comm.Comm, error) { return c.Split(nodes[c.Rank()], c.Rank()) }
+		o.node = func(c *comm.Comm, _ context.Context) (rank, size int, err error) {
+			for r, node := range nodes {
+				if node != nodes[c.Rank()] {
+					continue
+				}
+				size++
+				if r < c.Rank() {
+					rank++
+				}
+			}
+			return rank, size, nil
+		}
 	}
 }
 

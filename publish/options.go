@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,8 +45,8 @@ type options struct {
 	brick      []brick.Option
 	inPlace    bool
 	sidecar    any
-	split      func(*comm.Comm) (*comm.Comm, error) // into nodes
-	nonceTries int                                  // looks for rank 0's nonce
+	node       func(*comm.Comm, context.Context) (rank, size int, err error)
+	nonceTries int // looks for rank 0's nonce
 	err        error
 }
 
@@ -53,7 +54,7 @@ type options struct {
 type Option func(*options)
 
 func newOptions(opts []Option) (options, error) {
-	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler), split: (*comm.Comm).SplitNode, nonceTries: 10}
+	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler), node: (*comm.Comm).Node, nonceTries: 10}
 	for _, f := range opts {
 		if f == nil {
 			o.err = errors.New("an option is nil")

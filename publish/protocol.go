@@ -136,15 +136,14 @@ func (p *publication) seenByAll(ctx context.Context) error {
 		return err
 	}
 	p.nonce = string(nonce)
-	node, err := p.o.split(p.c)
-	// A cancelled context must not keep the ranks from freeing what they split.
-	if err := p.c.Agree(context.WithoutCancel(ctx), err); err != nil {
+	rank, _, err := p.o.node(p.c, ctx)
+	if err != nil {
 		return err
 	}
-	if node.Rank() == 0 {
+	if rank == 0 {
 		err = p.awaitNonce(ctx)
 	}
-	if err := p.c.Agree(ctx, cmp.Or(err, node.Free())); err != nil {
+	if err := p.c.Agree(ctx, err); err != nil {
 		return err
 	}
 	p.step(StepStaged, p.staging)
