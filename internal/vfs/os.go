@@ -94,6 +94,15 @@ func (f osFile) allocate(size int64) error {
 	return f.Truncate(size)
 }
 
+// StartWriteBack makes the system begin to write a range of the file to the disk,
+// where it can be told to, and doesn't wait. It is a hint: it promises nothing,
+// and what goes wrong is an error of a later Sync.
+func StartWriteBack(f File, offset, n int64) {
+	if o, ok := f.(osFile); ok && n > 0 {
+		startWriteBack(o.File, offset, n)
+	}
+}
+
 // lockAttempts bounds the races that Lock is ready to lose against releases of
 // the same lock. Whoever loses that many is told that the lock is held: it was,
 // each time.

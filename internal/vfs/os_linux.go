@@ -90,6 +90,12 @@ func inPieces(size int64, allocate func(off, n int64) error) error {
 	return nil
 }
 
+func startWriteBack(f *os.File, offset, n int64) {
+	_ = control(f, func(fd uintptr) error {
+		return unix.SyncFileRange(int(fd), offset, n, unix.SYNC_FILE_RANGE_WRITE)
+	})
+}
+
 // tryLock takes an open file description lock: it belongs to the handle, not to
 // the process, so that two handles of one process exclude each other, and it
 // reaches the other nodes of a network filesystem. flock is for kernels and

@@ -23,4 +23,6 @@ func renameNoReplace(_, _ string) error { return ErrUnsupported }
 
 func allocate(*os.File, int64) error { return ErrUnsupported }
 
+func startWriteBack(*os.File, int64, int64) {}
+
 func usage(string) (Usage, error) { return Usage{}, ErrUnsupported }

@@ -1,0 +1,122 @@
+package shm
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// locals are the windows of this process that have a name.
+var locals struct {
+	sync.Mutex
+	next int
+	open map[string]*local
+}
+
+// local is a window of the process: all ranks have the same memory.
+type local struct {
+	mem   *Memory
+	mu    sync.Mutex
+	users int
+
+	arrived          int
+	failing, verdict bool
+	dead             bool
+	turn             chan struct{} // closed when all have come
+}
+
+func createLocal(size int) (*Window, string, error) {
+	mem, err := Alloc(size)
+	if err != nil {
+		return nil, "", err
+	}
+	l := &local{mem: mem, users: 1, turn: make(chan struct{})}
+	locals.Lock()
+	defer locals.Unlock()
+	if locals.open == nil {
+		locals.open = make(map[string]*local)
+	}
+	locals.next++
+	name := strconv.Itoa(locals.next)
+	locals.open[name] = l
+	w := l.window(size)
+	w.unlink = func() error {
+		locals.Lock()
+		defer locals.Unlock()
+		delete(locals.open, name)
+		return nil
+	}
+	return w, name, nil
+}
+
+func openLocal(name string, size int) (*Window, error) {
+	locals.Lock()
+	defer locals.Unlock()
+	l := locals.open[name]
+	if l == nil {
+		return nil, ErrName
+	}
+	if len(l.mem.Bytes) != size {
+		return nil, fmt.Errorf("it has %d bytes, want %d", len(l.mem.Bytes), size)
+	}
+	l.mu.Lock()
+	l.users++
+	l.mu.Unlock()
+	return l.window(size), nil
+}
+
+func (l *local) window(size int) *Window {
+	return &Window{Bytes: l.mem.Bytes[:size:size], barrier: l, unmap: l.leave}
+}
+
+func (l *local) leave() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users--; l.users > 0 {
+		return nil
+	}
+	return l.mem.Free()
+}
+
+func (l *local) meet(ranks int, _ bool, limit time.Duration) (bool, error) {
+	l.mu.Lock()
+	if l.dead {
+		l.mu.Unlock()
+		return false, ErrMissing
+	}
+	turn := l.turn
+	if l.arrived++; l.arrived == ranks {
+		l.arrived, l.verdict = 0, l.failing
+		l.turn = make(chan struct{})
+		close(turn)
+	}
+	l.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-turn:
+	case <-timer.C:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-turn:
+		return l.verdict, nil
+	default:
+		l.dead = true
+		return false, ErrMissing
+	}
+}
+
+func (l *local) fail() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = true
+}
+
+func (l *local) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = false
+}
