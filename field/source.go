@@ -7,7 +7,8 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// Source returns the owned cells for reading; see [Any]. It stays usable until
+// Source returns the owned cells for reading, as a [pack.RowSource]; see [Any].
+// It stays usable until
 // Free: a mirror that becomes stale later is brought up to date when cells are
 // read.
 func (f *Field[T]) Source() (pack.Source, error) {
@@ -22,17 +23,34 @@ func (f *Field[T]) Source() (pack.Source, error) {
 type source[T pack.Number] struct{ f *Field[T] }
 
 func (s source[T]) ReadCells(dst []byte, first int64) error {
+	return s.read(func(f *Field[T]) error {
+		switch host := any(f.host).(type) {
+		case []float32:
+			return pack.WidenBytes(dst, host, f.layout, first)
+		default:
+			return pack.PackBytes(dst, f.host, f.layout, first)
+		}
+	})
+}
+
+func (s source[T]) ReadRows(dst []byte, first int64, n, rows, dstRow int) error {
+	return s.read(func(f *Field[T]) error {
+		switch host := any(f.host).(type) {
+		case []float32:
+			return pack.WidenRows(dst, host, f.layout, first, n, rows, dstRow)
+		default:
+			return pack.PackRows(dst, f.host, f.layout, first, n, rows, dstRow)
+		}
+	})
+}
+
+// read packs cells of a mirror that is up to date.
+func (s source[T]) read(pack func(f *Field[T]) error) error {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
-	if err := s.f.hostReady(); err != nil {
-		return fmt.Errorf("read field: %w", err)
-	}
-	var err error
-	switch host := any(s.f.host).(type) {
-	case []float32:
-		err = pack.WidenBytes(dst, host, s.f.layout, first)
-	default:
-		err = pack.PackBytes(dst, s.f.host, s.f.layout, first)
+	err := s.f.hostReady()
+	if err == nil {
+		err = pack(s.f)
 	}
 	if err != nil {
 		return fmt.Errorf("read field: %w", err)
@@ -40,7 +58,7 @@ func (s source[T]) ReadCells(dst []byte, first int64) error {
 	return nil
 }
 
-// Sink returns the owned cells for writing; see [Any]. Cells that can't be
+// Sink returns the owned cells for writing, as a [pack.RowSink]; see [Any]. Cells that can't be
 // stored, such as float64 values that no float32 equals, are a [*CellError]
 // with the global indices of the first one; nothing has changed then. It stays
 // usable until Free.
@@ -66,26 +84,43 @@ func (s sink[T]) CheckCells(src []byte, first int64) error {
 }
 
 func (s sink[T]) WriteCells(src []byte, first int64) error {
+	return s.write(len(src) > 0, func(f *Field[T]) error {
+		if err := s.inRange(src, first); err != nil {
+			return err
+		}
+		switch host := any(f.host).(type) {
+		case []float32:
+			return pack.NarrowBytes(host, src, f.layout, first)
+		default:
+			return pack.UnpackBytes(f.host, src, f.layout, first)
+		}
+	})
+}
+
+func (s sink[T]) WriteRows(src []byte, first int64, n, rows, srcRow int) error {
+	return s.write(n > 0 && rows > 0, func(f *Field[T]) error {
+		switch host := any(f.host).(type) {
+		case []float32:
+			return pack.NarrowRows(host, src, f.layout, first, n, rows, srcRow)
+		default:
+			return pack.UnpackRows(f.host, src, f.layout, first, n, rows, srcRow)
+		}
+	})
+}
+
+// write changes a mirror that is up to date; the device is stale if cells were
+// written.
+func (s sink[T]) write(cells bool, unpack func(f *Field[T]) error) error {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
-	if err := s.f.hostReady(); err != nil {
-		return wrapWrite(err)
+	err := s.f.hostReady()
+	if err == nil {
+		err = s.locate(unpack(s.f))
 	}
-	err := s.inRange(src, first)
-	if err != nil || len(src) == 0 {
-		return wrapWrite(err)
+	if err == nil && cells {
+		s.f.dev.markDeviceStale()
 	}
-	switch host := any(s.f.host).(type) {
-	case []float32:
-		err = s.locate(pack.NarrowBytes(host, src, s.f.layout, first))
-	default:
-		err = pack.UnpackBytes(s.f.host, src, s.f.layout, first)
-	}
-	if err != nil {
-		return wrapWrite(err)
-	}
-	s.f.dev.markDeviceStale()
-	return nil
+	return wrapWrite(err)
 }
 
 func wrapWrite(err error) error {

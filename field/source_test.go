@@ -101,7 +101,106 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 		if !bytes.Equal(ghosts(t, f), before) {
 			t.Fatal("ghost cells on the device have changed")
 		}
+
+		if cells == 0 {
+			return
+		}
+		// The brick's rows, as a window of the file has them.
+		n, rows := s.box.Size[0], cells/s.box.Size[0]
+		row := size * (n + rapid.IntRange(0, 3).Draw(t, "gap"))
+		window := make([]byte, rows*row)
+		apart := bytes.Clone(window)
+		for i, want := 0, onDisk(f, 64); i < rows; i++ {
+			copy(apart[i*row:], want[i*n*size:][:n*size])
+		}
+		must(t, src.(pack.RowSource).ReadRows(window, 0, n, rows, row))
+		if !bytes.Equal(window, apart) {
+			t.Fatal("source gives other rows")
+		}
+		for i, want := 0, onDisk(f, 0); i < rows; i++ {
+			copy(apart[i*row:], want[i*n*size:][:n*size])
+		}
+		must(t, f.NoteDeviceWrite())
+		must(t, sink.(pack.RowSink).WriteRows(apart, 0, n, rows, row))
+		checkOwned(t, f, 0)
+		if !bytes.Equal(ghosts(t, f), before) {
+			t.Fatal("ghost cells have changed with the rows")
+		}
+		must(t, f.Upload())
+		must(t, f.NoteDeviceWrite())
+		checkOwned(t, f, 0)
 	})
+}
+
+// Moving cells costs no memory, and wrong rows are refused.
+func TestRowsOfSourceAndSink(t *testing.T) {
+	t.Run("float64", testRowsOfSourceAndSink[float64])
+	t.Run("float32", testRowsOfSourceAndSink[float32])
+	t.Run("complex128", testRowsOfSourceAndSink[complex128])
+}
+
+func testRowsOfSourceAndSink[T pack.Number](t *testing.T) {
+	f := get(field.New[T](domain(4, 3, 2), domain(4, 3, 2).Box(), field.Halo(1)))(t)
+	setOwned(t, f, 0)
+	src, sink := get(f.Source())(t).(pack.RowSource), get(f.Sink())(t).(pack.RowSink)
+	size := f.Kind().DiskSize()
+	b := make([]byte, 6*6*size)
+	for what, move := range map[string]func() error{
+		"read":       func() error { return src.ReadCells(b[:24*size], 0) },
+		"read rows":  func() error { return src.ReadRows(b, 0, 4, 6, 6*size) },
+		"write":      func() error { return sink.WriteCells(b[:24*size], 0) },
+		"write rows": func() error { return sink.WriteRows(b, 0, 4, 6, 6*size) },
+		"check":      func() error { return sink.CheckCells(b[:24*size], 0) },
+	} {
+		must(t, move())
+		if n := testing.AllocsPerRun(20, func() { move() }); n != 0 {
+			t.Errorf("%s: %v allocations", what, n)
+		}
+	}
+	setOwned(t, f, 0)
+	clear(b)
+	for name, rows := range map[string]struct{ n, rows, row int }{
+		"a row too many": {4, 7, 4 * size}, "overlapping rows": {4, 6, 3 * size}, "a part of a cell": {4, 6, 4*size + 4}, "far apart": {4, 6, 8 * size},
+	} {
+		for what, err := range map[string]error{
+			"read field: pack":    src.ReadRows(b, 0, rows.n, rows.rows, rows.row),
+			"write field: unpack": sink.WriteRows(b, 0, rows.n, rows.rows, rows.row),
+		} {
+			if f.Kind() == field.Float32 {
+				what = map[string]string{"read field: pack": "read field: widen", "write field: unpack": "write field: narrow"}[what]
+			}
+			if err == nil {
+				t.Errorf("%s: %s: no error", name, what)
+				continue
+			}
+			checkText(t, err, what+" cells: ")
+		}
+	}
+	checkOwned(t, f, 0)
+	must(t, f.Free())
+	for what, err := range map[string]error{
+		"read": src.ReadRows(b, 0, 4, 6, 6*size), "write": sink.WriteRows(b, 0, 4, 6, 6*size),
+	} {
+		if !errors.Is(err, field.ErrFreed) {
+			t.Errorf("%s: error %v, want that it is freed", what, err)
+		}
+	}
+}
+
+func TestNoRowsLeaveTheDeviceInSync(t *testing.T) {
+	dev := openDevice(t)
+	f := get(field.New[float64](domain(4, 4, 4), domain(4, 4, 4).Box(), field.In(dev)))(t)
+	sink := get(f.Sink())(t).(pack.RowSink)
+	must(t, sink.WriteRows(nil, 64, 0, 3, 8))
+	must(t, sink.WriteRows(nil, 0, 3, 0, 8))
+	if f.Residency() != field.InSync {
+		t.Errorf("%v after nothing was written", f.Residency())
+	}
+	must(t, sink.WriteRows(make([]byte, 8), 63, 1, 1, 0))
+	if f.Residency() != field.HostNewer {
+		t.Errorf("%v after a cell was written", f.Residency())
+	}
+	free(t, f.Free, dev.Close)
 }
 
 // The device's ghost cells, which the mirror doesn't have yet, survive a load.

@@ -56,19 +56,33 @@ func swapCells[T Number](b []byte) {
 	}
 }
 
-// swapped calls fn with copies of consecutive pieces of b, the bytes of whose
-// numbers are reversed, and the number of the first cell of each.
-func swapped[T Number](b []byte, fn func(piece []byte, cell int64) error) error {
+// swapRows does that to rows of n cells that lie row cells apart.
+func swapRows[T Number](b []byte, n, rows, row int) {
 	var t T
 	size := int(unsafe.Sizeof(t))
-	buffer := make([]byte, min(len(b), 4096*size))
-	for at := 0; at < len(b); {
-		n := copy(buffer, b[at:])
-		swapCells[T](buffer[:n])
-		if err := fn(buffer[:n], int64(at/size)); err != nil {
-			return err
+	for i := range rows {
+		swapCells[T](b[i*row*size:][:n*size])
+	}
+}
+
+// swapped calls fn with copies of consecutive pieces of rows of n bytes, row
+// bytes apart, the bytes of whose numbers are reversed, and the number of the
+// first cell of each.
+func swapped[T Number](b []byte, n, rows, row int, fn func(piece []byte, cell int64) error) error {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	buffer := make([]byte, min(n, 4096*size))
+	cell := int64(0)
+	for i := range rows {
+		for from := b[i*row:][:n]; len(from) > 0; {
+			m := copy(buffer, from)
+			swapCells[T](buffer[:m])
+			if err := fn(buffer[:m], cell); err != nil {
+				return err
+			}
+			from = from[m:]
+			cell += int64(m / size)
 		}
-		at += n
 	}
 	return nil
 }

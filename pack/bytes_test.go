@@ -68,26 +68,27 @@ func TestFilesAreLittleEndian(t *testing.T) {
 
 // The way of a big-endian host is run here on whatever host this is.
 func TestSwappedPiecesCoverTheChunkWithReversedNumbers(t *testing.T) {
-	const cells = 10000 // more than one piece
-	chunk := make([]byte, 16*cells)
-	for i := range 2 * cells {
+	const n, rows, row = 5000, 3, 5007 // more than one piece a row
+	chunk := make([]byte, 16*((rows-1)*row+n))
+	for i := range len(chunk) / 8 {
 		binary.BigEndian.PutUint64(chunk[8*i:], uint64(i))
 	}
 	before := bytes.Clone(chunk)
-	next := int64(0)
-	err := swapped[complex128](chunk, func(piece []byte, cell int64) error {
-		if cell != next || len(piece)%16 != 0 {
+	next := 0
+	err := swapped[complex128](chunk, 16*n, rows, 16*row, func(piece []byte, cell int64) error {
+		if cell != int64(next) || len(piece)%16 != 0 {
 			t.Fatalf("piece of %d bytes at cell %d, want cell %d", len(piece), cell, next)
 		}
+		at := next/n*row + next%n
 		for i := range len(piece) / 8 {
-			if got := binary.LittleEndian.Uint64(piece[8*i:]); got != uint64(2*cell)+uint64(i) {
+			if got := binary.LittleEndian.Uint64(piece[8*i:]); got != uint64(2*at+i) {
 				t.Fatalf("cell %d, number %d: got %d", cell, i, got)
 			}
 		}
-		next += int64(len(piece) / 16)
+		next += len(piece) / 16
 		return nil
 	})
-	if err != nil || next != cells {
+	if err != nil || next != n*rows {
 		t.Fatalf("%d cells, error %v", next, err)
 	}
 	if !bytes.Equal(chunk, before) {

@@ -5,7 +5,7 @@ import "fmt"
 // A SizeError reports a slice whose length does not fit the layout.
 type SizeError struct {
 	Op   string // "pack", "unpack", "widen", "narrow"
-	What string // "padded storage"
+	What string // "padded storage", "memory of rows", "distance of rows"
 	Got  int64  // cells
 	Want int64  // cells
 }

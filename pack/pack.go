@@ -1,6 +1,10 @@
 package pack
 
-import "unsafe"
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+)
 
 // A Source yields the owned cells of a brick in packed order, as the bytes of
 // a file: little-endian float64 or complex128.
@@ -23,6 +27,28 @@ type Sink interface {
 	WriteCells(src []byte, first int64) error
 }
 
+// A RowSource can also put its cells into rows that lie apart, as a brick's
+// rows do in a part of the file.
+type RowSource interface {
+	Source
+
+	// ReadRows is ReadCells of n*rows cells from number first on, of which row
+	// i goes to the n cells at dst[i*dstRow]. dstRow counts bytes and is a
+	// whole number of cells, n at least if there are several rows. What lies
+	// between the rows and behind them keeps its bits.
+	ReadRows(dst []byte, first int64, n, rows, dstRow int) error
+}
+
+// A RowSink can also take its cells from rows that lie apart.
+type RowSink interface {
+	Sink
+
+	// WriteRows is WriteCells of n*rows cells from number first on, of which
+	// row i is the n cells at src[i*srcRow]. srcRow counts bytes and is a
+	// whole number of cells, n at least if there are several rows.
+	WriteRows(src []byte, first int64, n, rows, srcRow int) error
+}
+
 // check validates the layout, the length of the storage and the range of
 // cells.
 func check(op string, l Layout, storage, first, count int64) error {
@@ -32,19 +58,50 @@ func check(op string, l Layout, storage, first, count int64) error {
 	if want := l.PaddedCells(); storage != want {
 		return &SizeError{Op: op, What: "padded storage", Got: storage, Want: want}
 	}
-	if cells := l.Cells(); first < 0 || count > cells || first > cells-count {
+	if cells := l.Cells(); first < 0 || count < 0 || count > cells || first > cells-count {
 		return &RangeError{Op: op, First: first, Count: count, Cells: cells}
 	}
 	return nil
 }
 
+// checkRows is check for n*rows cells in rows that lie row bytes apart in a
+// slice of length bytes. It returns the number of rows that there is anything
+// in, and their distance in cells.
+func checkRows(op string, l Layout, storage, first int64, n, rows, row, length, size int) (int, int, error) {
+	count := int64(math.MaxInt64)
+	if n < 0 || rows < 0 {
+		count = int64(min(n, rows))
+	} else if n == 0 || int64(rows) <= count/int64(n) {
+		count = int64(n) * int64(rows)
+	}
+	if err := check(op, l, storage, first, count); err != nil || count == 0 {
+		return 0, 0, err
+	}
+	if rows == 1 {
+		row = 0
+	} else if row%size != 0 {
+		return 0, 0, &PartialCellError{Op: op, Bytes: int64(row), CellSize: size}
+	} else if row /= size; row < n {
+		return 0, 0, &SizeError{Op: op, What: "distance of rows", Got: int64(row), Want: int64(n)}
+	}
+	have := length / size
+	if n > have || rows > 1 && row > (have-n)/(rows-1) {
+		hi, want := bits.Mul64(uint64(rows-1), uint64(row))
+		if hi != 0 || want > math.MaxInt64-uint64(n) {
+			want = math.MaxInt64 - uint64(n)
+		}
+		return 0, 0, &SizeError{Op: op, What: "memory of rows", Got: int64(have), Want: int64(want) + int64(n)}
+	}
+	return rows, row, nil
+}
+
 // whole returns the number of size-byte cells in b, or an error if a part of a
 // cell is left over.
-func whole(op string, b []byte, size int) (int64, error) {
+func whole(op string, b []byte, size int) (int, error) {
 	if len(b)%size != 0 {
 		return 0, &PartialCellError{Op: op, Bytes: int64(len(b)), CellSize: size}
 	}
-	return int64(len(b) / size), nil
+	return len(b) / size, nil
 }
 
 // Pack copies the owned cells [first, first+len(dst)) of the padded storage
@@ -53,7 +110,7 @@ func Pack[T Number](dst, src []T, l Layout, first int64) error {
 	if err := check("pack", l, int64(len(src)), first, int64(len(dst))); err != nil {
 		return err
 	}
-	packRows(Bytes(dst), src, l, first, int64(len(dst)))
+	packCells(Bytes(dst), src, l, first, len(dst), 1, 0)
 	return nil
 }
 
@@ -64,26 +121,36 @@ func PackBytes[T Number](dst []byte, src []T, l Layout, first int64) error {
 	if err != nil {
 		return err
 	}
-	if err := check("pack", l, int64(len(src)), first, n); err != nil {
+	return PackRows(dst, src, l, first, n, 1, 0)
+}
+
+// PackRows is [PackBytes] of n*rows cells into rows that lie apart: row i goes
+// to the n cells at dst[i*dstRow]. dstRow counts bytes and is a whole number of
+// cells, n at least if there are several rows. Other bytes of dst are left
+// alone.
+func PackRows[T Number](dst []byte, src []T, l Layout, first int64, n, rows, dstRow int) error {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	rows, row, err := checkRows("pack", l, int64(len(src)), first, n, rows, dstRow, len(dst), size)
+	if err != nil {
 		return err
 	}
-	packRows(dst, src, l, first, n)
+	packCells(dst, src, l, first, n, rows, row)
 	if bigEndian {
-		swapCells[T](dst)
+		swapRows[T](dst, n, rows, row)
 	}
 	return nil
 }
 
-func packRows[T Number](dst []byte, src []T, l Layout, first, count int64) {
+// packCells fills rows of n cells that lie row cells apart.
+func packCells[T Number](dst []byte, src []T, l Layout, first int64, n, rows, row int) {
 	var t T
 	size := int(unsafe.Sizeof(t))
 	from := Bytes(src)
-	for s := l.rowsOf(first, count); s.left > 0; {
-		r := s.next()
-		n := r.n * size
-		last := (r.store + (r.rows-1)*r.row + r.n) * size
-		kernels.copyRows(dst[:r.rows*n], from[r.store*size:last], n, n, r.row*size, r.rows)
-		dst = dst[r.rows*n:]
+	var b block
+	for w := l.walk(first, n, rows, row); w.next(&b); {
+		kernels.copyRows(dst[b.other*size:b.otherEnd()*size], from[b.store*size:b.storeEnd()*size],
+			b.n*size, b.otherRow*size, b.storeRow*size, b.rows)
 	}
 }
 
@@ -94,7 +161,7 @@ func Unpack[T Number](dst, src []T, l Layout, first int64) error {
 	if err := check("unpack", l, int64(len(dst)), first, int64(len(src))); err != nil {
 		return err
 	}
-	unpackRows(dst, Bytes(src), l, first, int64(len(src)))
+	unpackCells(dst, Bytes(src), l, first, len(src), 1, 0)
 	return nil
 }
 
@@ -102,33 +169,41 @@ func Unpack[T Number](dst, src []T, l Layout, first int64) error {
 // address.
 func UnpackBytes[T Number](dst []T, src []byte, l Layout, first int64) error {
 	var t T
-	size := int(unsafe.Sizeof(t))
-	n, err := whole("unpack", src, size)
+	n, err := whole("unpack", src, int(unsafe.Sizeof(t)))
 	if err != nil {
 		return err
 	}
-	if err := check("unpack", l, int64(len(dst)), first, n); err != nil {
+	return UnpackRows(dst, src, l, first, n, 1, 0)
+}
+
+// UnpackRows is [UnpackBytes] of n*rows cells from rows that lie apart: row i
+// is the n cells at src[i*srcRow]. srcRow counts bytes and is a whole number of
+// cells, n at least if there are several rows.
+func UnpackRows[T Number](dst []T, src []byte, l Layout, first int64, n, rows, srcRow int) error {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	rows, row, err := checkRows("unpack", l, int64(len(dst)), first, n, rows, srcRow, len(src), size)
+	if err != nil {
 		return err
 	}
 	if bigEndian {
-		return swapped[T](src, func(piece []byte, cell int64) error {
-			unpackRows(dst, piece, l, first+cell, int64(len(piece)/size))
+		return swapped[T](src, n*size, rows, row*size, func(piece []byte, cell int64) error {
+			unpackCells(dst, piece, l, first+cell, len(piece)/size, 1, 0)
 			return nil
 		})
 	}
-	unpackRows(dst, src, l, first, n)
+	unpackCells(dst, src, l, first, n, rows, row)
 	return nil
 }
 
-func unpackRows[T Number](dst []T, src []byte, l Layout, first, count int64) {
+// unpackCells empties rows of n cells that lie row cells apart.
+func unpackCells[T Number](dst []T, src []byte, l Layout, first int64, n, rows, row int) {
 	var t T
 	size := int(unsafe.Sizeof(t))
 	to := Bytes(dst)
-	for s := l.rowsOf(first, count); s.left > 0; {
-		r := s.next()
-		n := r.n * size
-		last := (r.store + (r.rows-1)*r.row + r.n) * size
-		kernels.copyRows(to[r.store*size:last], src[:r.rows*n], n, r.row*size, n, r.rows)
-		src = src[r.rows*n:]
+	var b block
+	for w := l.walk(first, n, rows, row); w.next(&b); {
+		kernels.copyRows(to[b.store*size:b.storeEnd()*size], src[b.other*size:b.otherEnd()*size],
+			b.n*size, b.storeRow*size, b.otherRow*size, b.rows)
 	}
 }

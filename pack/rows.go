@@ -78,3 +78,84 @@ func (s *shape) next() run {
 	}
 	return r
 }
+
+// A walk goes through a range of owned cells in blocks of rows that both sides
+// of a copy have: the storage, and rows of n cells that lie row cells apart.
+// Packed cells without gaps are one such row.
+type walk struct {
+	shape
+	run, rest run // what is left of the current run; behind its first row, if a part of that is done
+	n, row    int
+	start     int // index of the current row on the other side
+	done      int // cells of it that were there
+}
+
+// A block is a group of equally long rows. store and other are the indices of
+// its first cell, storeRow and otherRow the distances of its rows.
+type block struct {
+	n, rows         int
+	store, storeRow int
+	other, otherRow int
+}
+
+// storeEnd and otherEnd return the indices behind the last cell.
+func (b *block) storeEnd() int { return b.store + (b.rows-1)*b.storeRow + b.n }
+func (b *block) otherEnd() int { return b.other + (b.rows-1)*b.otherRow + b.n }
+
+// walk prepares the way over n*rows owned cells from first on. The layout is
+// valid and the range lies inside it.
+func (l Layout) walk(first int64, n, rows, row int) walk {
+	return walk{shape: l.rowsOf(first, int64(n)*int64(rows)), n: n, row: row}
+}
+
+// next sets b to the following block, or reports that there is none.
+func (w *walk) next(b *block) bool {
+	if w.run.rows == 0 {
+		w.run, w.rest = w.rest, run{}
+		if w.run.rows == 0 {
+			if w.left == 0 {
+				return false
+			}
+			w.run = w.shape.next()
+		}
+	}
+	r := &w.run
+	*b = block{n: r.n, rows: 1, store: r.store, storeRow: r.row, other: w.start + w.done, otherRow: w.row}
+	room := w.n - w.done
+	switch {
+	case r.n == w.n && w.done == 0:
+		b.rows = r.rows
+		w.start += b.rows * w.row
+		r.rows = 0
+		return true
+	case r.n <= room:
+		// Rows of the storage, one behind the other.
+		b.rows, b.otherRow = min(r.rows, room/r.n), r.n
+		r.store += b.rows * r.row
+		r.rows -= b.rows
+	default:
+		// Rows of the other side, or the end of one, out of one of the storage.
+		b.n, b.storeRow = room, w.n
+		if w.done == 0 {
+			b.rows = r.n / w.n
+		}
+		if r.rows > 1 {
+			w.rest = run{store: r.store + r.row, n: r.n, rows: r.rows - 1, row: r.row}
+			r.rows = 1
+		}
+		r.store += b.n * b.rows
+		r.n -= b.n * b.rows
+		if r.n == 0 {
+			r.rows = 0
+		}
+		w.start += b.rows * w.row
+		w.done = 0
+		return true
+	}
+	w.done += b.n * b.rows
+	if w.done == w.n {
+		w.start += w.row
+		w.done = 0
+	}
+	return true
+}
