@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/shm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -25,63 +26,66 @@ func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, s
 	if err := r.Agree(ctx, err); err != nil {
 		return nil, err
 	}
-	if err := r.sameJobs(ctx, jobs); err != nil {
+	if err := r.sameJobs(ctx, jobs, nil); err != nil {
 		return nil, fmt.Errorf("checksum of files: %w", err)
 	}
 	return r.sumFiles(ctx, fsys, "read", jobs, size)
 }
 
 func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64) ([]uint64, error) {
-	sums := make([]*pack.Checksum, len(jobs))
-	var err error
-	var buf []byte
-	low, high := share(size, r.Rank(), r.Size())
-	for i, j := range jobs {
-		sums[i] = pack.NewChecksum(size)
-		if err != nil {
-			continue
-		}
-		if buf == nil {
-			buf = pageAligned(int(min(posixChunk, high-low)))
-		}
-		err = j.fail(op, sumRange(ctx, fsys, j.Path, size, low, high, buf, sums[i]))
-	}
-	if err == nil {
-		err = covered(op, jobs, sums, high-low)
-	}
-	if err := r.Agree(ctx, err); err != nil {
+	low, high := part(size, r.Rank(), r.Size())
+	t := newTally(len(jobs), high-low)
+	if err := r.Agree(ctx, sumRanges(ctx, fsys, op, jobs, size, low, high, t)); err != nil {
 		return nil, err
 	}
-	return r.combine(ctx, sums, size)
+	return r.combine(ctx, t.parts(), size)
+}
+
+// sumRanges sums up the bytes [low, high) of all files.
+func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, low, high int64, t *tally) (err error) {
+	buf, err := shm.Alloc(int(min(readChunk, high-low)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = also(err, buf.Free()) }()
+	sum := pack.NewChecksum(size)
+	for i, j := range jobs {
+		sum.Reset(size)
+		if err := sumRange(ctx, fsys, j.Path, size, low, high, buf.Bytes, sum); err != nil {
+			return j.fail(op, err)
+		}
+		t.add(i, sum)
+		t.move(i, high-low)
+	}
+	return t.covered(op, jobs, high-low)
 }
 
 // combine makes the checksums of the files from the ranks' parts.
-func (r *ranks) combine(ctx context.Context, sums []*pack.Checksum, size int64) ([]uint64, error) {
-	if len(sums) == 0 {
+func (r *ranks) combine(ctx context.Context, parts []int64, size int64) ([]uint64, error) {
+	if len(parts) == 0 {
 		return nil, nil
-	}
-	parts := make([]int64, len(sums))
-	for i, s := range sums {
-		parts[i] = int64(s.Part())
 	}
 	if err := r.AllReduceInt64(ctx, comm.BitXor, parts); err != nil {
 		return nil, err
 	}
-	crcs := make([]uint64, len(sums))
+	crcs := make([]uint64, len(parts))
 	for i, part := range parts {
 		crcs[i] = pack.Finish(uint64(part), size)
 	}
 	return crcs, nil
 }
 
-// share cuts size into parts of whole chunks, one for each rank.
-func share(size int64, rank, ranks int) (low, high int64) {
-	chunks, n := size/posixChunk, int64(ranks) // but for a last one that is not whole
+// readChunk is what is read at once where nothing is done with it but to sum it up.
+const readChunk = 1 << 20
+
+// part cuts size into parts of whole chunks, one for each rank.
+func part(size int64, rank, ranks int) (low, high int64) {
+	chunks, n := size/readChunk, int64(ranks) // but for a last one that is not whole
 	cut := func(r int64) int64 {
 		if r == n {
 			return size
 		}
-		return (chunks/n*r + chunks%n*r/n) * posixChunk
+		return (chunks/n*r + chunks%n*r/n) * readChunk
 	}
 	return cut(int64(rank)), cut(int64(rank) + 1)
 }

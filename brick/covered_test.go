@@ -10,28 +10,27 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
-	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // skipping is a driver that leaves out the last cells of rank 1.
 type skipping struct{ posix }
 
-func (skipping) write(ctx context.Context, p *Plan, jobs []WriteJob, sums []*pack.Checksum) error {
+func (skipping) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) error {
 	whole := p.box
 	if p.c.Rank() == 1 {
 		p.box.Size[2]--
 	}
 	defer func() { p.box = whole }()
-	return posix{}.write(ctx, p, jobs, sums)
+	return posix{}.write(ctx, p, jobs, t)
 }
 
-func (skipping) read(ctx context.Context, p *Plan, jobs []ReadJob, sums []*pack.Checksum) error {
+func (skipping) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error {
 	whole := p.box
 	if p.c.Rank() == 1 {
 		p.box.Size[2]--
 	}
 	defer func() { p.box = whole }()
-	return posix{}.read(ctx, p, jobs, sums)
+	return posix{}.read(ctx, p, jobs, t)
 }
 
 type zeros struct{}

@@ -27,9 +27,9 @@ import (
 // drivers are those that work on the communicators of this build.
 func drivers() []brick.Driver {
 	if mpi.Enabled {
-		return []brick.Driver{brick.MPIIO, brick.POSIX}
+		return []brick.Driver{brick.MPIIO, brick.POSIX, brick.Node}
 	}
-	return []brick.Driver{brick.POSIX}
+	return []brick.Driver{brick.POSIX, brick.Node}
 }
 
 // onDrivers runs the body on ranks for each driver, and for each library that
@@ -37,7 +37,7 @@ func drivers() []brick.Driver {
 func onDrivers(t *testing.T, drivers []brick.Driver, ranks []int, body func(t *mpitest.T, c *comm.Comm, d brick.Driver)) {
 	for _, d := range drivers {
 		components := mpitest.Components()
-		if d == brick.POSIX {
+		if d != brick.MPIIO {
 			components = components[:1] // none of them is used
 		}
 		for _, component := range components {

@@ -8,22 +8,24 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // WriteJob is one file to write. Name says what it is in errors (`field "psi"`),
-// Path is the same on all ranks, Source yields this rank's cells: it is called on
-// one goroutine with ascending, adjoining ranges, and not at all on a rank that
-// has no cells.
+// Path is the same on all ranks, Source yields this rank's cells: it is called with
+// ascending, adjoining ranges, by one goroutine at a time, and not at all on a rank
+// that has no cells. Sources of different jobs may be called at the same time, in
+// any order of the jobs. One that is a [pack.RowSource] too may be asked for rows
+// that lie apart instead.
 type WriteJob struct {
 	Name, Path string
 	Source     pack.Source
 }
 
 // ReadJob is one file to read. Sink receives this rank's cells in ascending,
-// adjoining ranges.
+// adjoining ranges, by one goroutine at a time; those of different jobs may be
+// called at the same time.
 type ReadJob struct {
 	Name, Path string
 	Sink       Sink
@@ -46,8 +48,8 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 // the CRC-64/NVME of each. It is collective; all ranks give the same names and
 // paths in the same order, each path once.
 //
-// Rank 0 creates every file and allocates its space before any rank writes, so
-// a full disk is found while nothing is half done. With the [Sync] option, on
+// Every file is created and its space allocated before any rank writes, so a full
+// disk is found while nothing is half done. With the [Sync] option, on
 // return the data of each file is durable (its directory entry isn't: that is
 // the caller's).
 //
@@ -56,10 +58,9 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 // cancelled context counts as a failure of its rank. After an error the files
 // may be there, with anything in them.
 func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
-	ids := make([]job, len(jobs))
+	ids := writeIDs(jobs)
 	var err error
 	for i, j := range jobs {
-		ids[i] = job{j.Name, j.Path}
 		if j.Source == nil && err == nil {
 			err = ids[i].fail("write", errors.New("no source"))
 		}
@@ -68,12 +69,12 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 }
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
-	if err := p.onRoot(ctx, func() error { return p.create(ids) }); err != nil {
+	if err := p.c.Agree(ctx, p.create(ids)); err != nil {
 		return nil, err
 	}
-	sums := p.checksums(len(jobs))
-	err := p.drv.write(ctx, p, jobs, sums)
-	crcs, err := p.finish(ctx, "write", ids, sums, err)
+	t := newTally(len(jobs), p.own())
+	err := p.drv.write(ctx, p, jobs, t)
+	crcs, err := p.finish(ctx, "write", ids, t, err)
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +102,9 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64,
 // [ErrSize] in its chain. Errors are like those of [Plan.Write]; after one, any
 // part of the cells may have gone into the sinks.
 func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
-	ids := make([]job, len(jobs))
+	ids := readIDs(jobs)
 	var err error
 	for i, j := range jobs {
-		ids[i] = job{j.Name, j.Path}
 		if j.Sink == nil && err == nil {
 			err = ids[i].fail("read", errors.New("no sink"))
 		}
@@ -113,9 +113,9 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 		if err := p.onRoot(ctx, func() error { return p.checkSizes(ids) }); err != nil {
 			return nil, err
 		}
-		sums := p.checksums(len(jobs))
-		err := p.drv.read(ctx, p, jobs, sums)
-		return p.finish(ctx, "read", ids, sums, err)
+		t := newTally(len(jobs), p.own())
+		err := p.drv.read(ctx, p, jobs, t)
+		return p.finish(ctx, "read", ids, t, err)
 	})
 }
 
@@ -126,14 +126,20 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 	if err == nil {
 		err = p.ready(op, jobs)
 	}
-	if err := p.c.Agree(ctx, err); err != nil {
+	if err := p.c.sameJobs(ctx, jobs, err); err != nil {
+		if errors.Is(err, ErrDisagree) {
+			err = fmt.Errorf("%s bricks: %w", op, err)
+		}
 		return nil, err
-	}
-	if err := p.c.sameJobs(ctx, jobs); err != nil {
-		return nil, fmt.Errorf("%s bricks: %w", op, err)
 	}
 	if len(jobs) == 0 {
 		return nil, nil
+	}
+	if err := p.openWindow(ctx, len(jobs)); err != nil {
+		return nil, err
+	}
+	if p.window != nil && p.c.Rank() == 0 {
+		p.window.Reset() // all ranks agree once more before they come to it
 	}
 	crcs, err := do()
 	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),
@@ -156,10 +162,26 @@ func (p *Plan) ready(op string, jobs []job) error {
 			names[j.Path] = j
 		}
 	}
-	return comm.Protect(func() error {
-		p.stage()
-		return nil
-	})
+	return p.reserve(len(jobs))
+}
+
+// own is the number of bytes of this rank's cells in a file.
+func (p *Plan) own() int64 { return p.box.Cells() * int64(p.elem.Size()) }
+
+func writeIDs(jobs []WriteJob) []job {
+	ids := make([]job, len(jobs))
+	for i, j := range jobs {
+		ids[i] = job{j.Name, j.Path}
+	}
+	return ids
+}
+
+func readIDs(jobs []ReadJob) []job {
+	ids := make([]job, len(jobs))
+	for i, j := range jobs {
+		ids[i] = job{j.Name, j.Path}
+	}
+	return ids
 }
 
 // onRoot runs f on rank 0 and agrees on its outcome.
@@ -171,8 +193,18 @@ func (p *Plan) onRoot(ctx context.Context, f func() error) error {
 	return p.c.Agree(ctx, err)
 }
 
+// create creates the files and allocates their space: on rank 0, for other nodes may
+// see what it made only after a while, and on all ranks of one node together.
 func (p *Plan) create(jobs []job) error {
-	for _, j := range jobs {
+	first, step := p.c.Rank(), p.c.Size()
+	if p.drv.name() != Node {
+		if first > 0 {
+			return nil
+		}
+		step = 1
+	}
+	for i := first; i < len(jobs); i += step {
+		j := jobs[i]
 		// A FIFO would wait for its reader without O_NONBLOCK.
 		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
 		if err != nil {
@@ -220,35 +252,20 @@ func check(info fs.FileInfo, path string, size int64) error {
 	return nil
 }
 
-func (p *Plan) checksums(n int) []*pack.Checksum {
-	sums := make([]*pack.Checksum, n)
-	for i := range sums {
-		sums[i] = pack.NewChecksum(p.FileSize())
-	}
-	return sums
-}
-
 // finish agrees on the outcome and combines the ranks' parts of the checksums.
-func (p *Plan) finish(ctx context.Context, op string, jobs []job, sums []*pack.Checksum, err error) ([]uint64, error) {
-	if err == nil {
-		err = covered(op, jobs, sums, p.box.Cells()*int64(p.elem.Size()))
+func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err error) ([]uint64, error) {
+	stopped := err == errStopped
+	switch {
+	case stopped:
+		err = nil
+	case err == nil:
+		err = t.covered(op, jobs, p.own())
 	}
 	if err := p.c.Agree(ctx, err); err != nil {
 		return nil, err
 	}
-	return p.c.combine(ctx, sums, p.FileSize())
-}
-
-// covered checks that this rank's whole share of each file has passed by: bytes
-// that a driver skipped would count as zeros, which is what a new file holds.
-func covered(op string, jobs []job, sums []*pack.Checksum, share int64) error {
-	for i, s := range sums {
-		if err := s.Err(); err != nil {
-			return jobs[i].fail(op, err)
-		}
-		if s.Covered() != share {
-			return jobs[i].fail(op, fmt.Errorf("moved %d of %d bytes", s.Covered(), share))
-		}
+	if stopped { // all the more on the other ranks
+		return nil, fmt.Errorf("%s bricks: %w", op, errStopped)
 	}
-	return nil
+	return p.c.combine(ctx, t.parts(), p.FileSize())
 }

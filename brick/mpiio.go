@@ -23,13 +23,10 @@ type mpiio struct{}
 
 func (mpiio) name() Driver { return MPIIO }
 
-func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, sums []*pack.Checksum) error {
-	ids := make([]job, len(jobs))
-	for i, j := range jobs {
-		ids[i] = job{j.Name, j.Path}
-	}
-	r := newRuns(p.size, p.box, p.elem)
-	return p.collective(ctx, "write", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
+func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) error {
+	ids := writeIDs(jobs)
+	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(len(jobs))
+	err := p.collective(ctx, "write", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
 		var err error
 		if len(buf) > 0 {
 			if err = readCells(jobs[i].Source, buf, first); err != nil {
@@ -41,24 +38,40 @@ func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, sums []*pack.C
 		}
 		if err == nil {
 			r.add(sums[i], buf, first)
+			t.move(i, int64(len(buf)))
 		}
 		return err
 	})
+	for i, sum := range sums {
+		t.add(i, sum)
+	}
+	return err
 }
 
-func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, sums []*pack.Checksum) error {
-	ids := make([]job, len(jobs))
-	for i, j := range jobs {
-		ids[i] = job{j.Name, j.Path}
+// checksums are one for each file: a call comes to a file once, but for nothing
+// else of it in between.
+func (p *Plan) checksums(n int) []*pack.Checksum {
+	sums := make([]*pack.Checksum, n)
+	for i := range sums {
+		sums[i] = pack.NewChecksum(p.FileSize())
 	}
-	r := newRuns(p.size, p.box, p.elem)
+	return sums
+}
+
+func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error {
+	ids := readIDs(jobs)
+	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(len(jobs))
 	err := p.collective(ctx, "read", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
 		if err := f.ReadAtAll(first, buf, p.elem.Size()); err != nil || len(buf) == 0 {
 			return err
 		}
 		r.add(sums[i], buf, first)
-		return sinkCells(jobs[i], buf, first)
+		t.move(i, int64(len(buf)))
+		return sinkCells(jobs[i].Sink, buf, first)
 	})
+	for i, sum := range sums {
+		t.add(i, sum)
+	}
 	if p.c.Rank() == 0 {
 		// Reads past the end may return full counts, so a file that became shorter
 		// in the meantime shows in its size only. It explains any other error too.
@@ -207,7 +220,7 @@ func (p *Plan) eachRound(f func(buf []byte, first int64)) {
 	per, cells := p.perRound(), p.box.Cells()
 	for round := range p.rounds() {
 		first := min(round*per, cells)
-		f(p.stage()[:min(per, cells-first)*elem], first)
+		f(p.staging.Bytes[:min(per, cells-first)*elem], first)
 	}
 }
 

@@ -6,23 +6,28 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 const (
-	defaultStaging = 32 << 20
-	maxRound       = 1 << 30 // MPI-IO implementations fail above 2 GiB per rank and call
+	// maxChunk is what is packed before it is written: large enough to amortise the
+	// call, small enough to stay in the cache.
+	maxChunk = 2 << 20
+
+	minChunk         = 512 << 10 // of a worker: below, one does as well as two
+	defaultStaging   = 2 * maxChunk
+	collectiveRounds = 32 << 20 // the default staging of MPI-IO, whose calls cost more
+	maxRound         = 1 << 30  // MPI-IO implementations fail above 2 GiB per rank and call
+	pageSize         = 4096     // of files: pieces that begin at a multiple of it are cheap
 )
 
 type options struct {
 	driver   Driver
 	hints    map[string]string
-	staging  int64
+	staging  int64 // 0: by driver
 	round    int64
 	sync     bool
 	readBack bool
@@ -35,7 +40,7 @@ type options struct {
 type Option func(*options)
 
 func newOptions(opts []Option) (options, error) {
-	o := options{staging: defaultStaging, round: maxRound, fs: vfs.OS, log: slog.New(slog.DiscardHandler)}
+	o := options{round: maxRound, fs: vfs.OS, log: slog.New(slog.DiscardHandler)}
 	for _, f := range opts {
 		if f == nil {
 			o.fail(errors.New("an option is nil"))
@@ -60,7 +65,7 @@ func (o *options) settings() []setting {
 	hints, _ := json.Marshal(o.hints) // sorted by key; strings always marshal
 	return []setting{
 		{"the driver", o.driver.String()},
-		{"the staging limit", strconv.FormatInt(o.staging, 10)},
+		{"the staging limit", limitText(o.staging)},
 		{"the round limit", strconv.FormatInt(o.round, 10)},
 		{"sync", strconv.FormatBool(o.sync)},
 		{"reading back", strconv.FormatBool(o.readBack)},
@@ -69,10 +74,17 @@ func (o *options) settings() []setting {
 	}
 }
 
+func limitText(n int64) string {
+	if n == 0 {
+		return "the default"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // Using forces a driver. The default is [Auto].
 func Using(d Driver) Option {
 	return func(o *options) {
-		if d < Auto || d > MPIIO {
+		if d < Auto || d > Node {
 			o.fail(fmt.Errorf("unknown driver %d", int(d)))
 		}
 		o.driver = d
@@ -95,7 +107,8 @@ func Hints(hints map[string]string) Option {
 }
 
 // Staging limits the memory that a rank packs into, in bytes, at least 16. The
-// default is 32 MiB.
+// default is two chunks of 2 MiB, and 32 MiB for MPI-IO. It also limits a rank's
+// slot in the window that the ranks of a node share, to a half each.
 func Staging(bytes int64) Option {
 	return func(o *options) {
 		if bytes < 16 {
@@ -146,12 +159,4 @@ func Filesystem(fs vfs.FS) Option {
 		}
 		o.fs = fs
 	}
-}
-
-// pageAligned returns n bytes that start at a page and have no capacity beyond.
-func pageAligned(n int) []byte {
-	page := os.Getpagesize()
-	b := make([]byte, n+page)
-	skip := (page - int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(page))) % page
-	return b[skip : skip+n : skip+n]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/shm"
 )
 
 // Element is the type of one cell on disk, little-endian.
@@ -42,21 +43,31 @@ func (e Element) String() string {
 // Plan is the layout of a global array over the ranks of a communicator: the
 // same array size and element everywhere, one box per rank.
 type Plan struct {
-	c       *ranks
-	opt     options
-	size    [3]int
-	box     grid.Box // the zero box if this rank has no cells
-	elem    Element
-	drv     driver
-	why     string
-	largest int64  // bytes of the largest brick of any rank
-	staging []byte // made at the first use
-	closed  bool
+	c        *ranks
+	opt      options
+	size     [3]int
+	box      grid.Box // the zero box if this rank has no cells
+	elem     Element
+	drv      driver
+	why      string
+	largest  int64 // bytes of the largest brick of any rank
+	shortest int64 // bytes of the shortest contiguous run of any rank
+	workers  int   // goroutines that this rank has cores for
+	ownCores bool  // every rank has one
+
+	staging *shm.Memory // made at the first use, like the following
+	rows    []byte
+	window  *shm.Window
+	slot    int64 // bytes of a slot of the window
+	noWindow,
+	closed bool
 }
 
 // layout is what one rank tells the others when a plan is made.
 type layout struct {
 	Box      grid.Box
+	Node     int       // ranks on this rank's node
+	Cores    cores     // that this rank may use
 	Array    []setting // must be the same on all ranks
 	Settings []setting // likewise
 }
@@ -82,7 +93,6 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 		return nil, errors.New("no communicator")
 	}
 	p := &Plan{c: &ranks{Comm: c}, size: size, box: box, elem: elem}
-	var text []byte
 	err := comm.Protect(func() (err error) {
 		if p.opt, err = newOptions(opts); err != nil {
 			return err
@@ -90,42 +100,55 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 		if err := checkSize(size, elem); err != nil {
 			return err
 		}
-		if p.drv, p.why, err = chooseDriver(c, p.opt); err != nil {
-			return err
-		}
-		text, err = json.Marshal(layout{
-			Box:      box,
-			Array:    []setting{{"the size", fmt.Sprint(size)}, {"the element", elem.String()}},
-			Settings: p.opt.settings(),
-		})
-		return err
+		return drivable(c, p.opt)
 	})
 	if err := p.c.Agree(ctx, err); err != nil {
 		return nil, err
 	}
+	mine := layout{
+		Box:      box,
+		Cores:    usableCores(),
+		Array:    []setting{{"the size", fmt.Sprint(size)}, {"the element", elem.String()}},
+		Settings: p.opt.settings(),
+	}
+	if _, mine.Node, err = p.c.Node(ctx); err != nil {
+		return nil, err
+	}
+	text, _ := json.Marshal(mine) // plain numbers and strings: it can't fail
 	all, err := p.c.AllGather(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	// Every rank judges the same gathered list, so every rank comes to the same
 	// verdict without another agreement.
-	boxes, err := judge(size, all)
+	layouts, err := judge(size, all)
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range boxes {
-		p.largest = max(p.largest, b.Cells()*int64(elem.Size()))
+	p.shortest = p.FileSize()
+	nodes := make([]int, len(layouts))
+	masks := make([]cores, len(layouts))
+	for r, l := range layouts {
+		nodes[r], masks[r] = l.Node, l.Cores
+		if !l.Box.Empty() {
+			p.largest = max(p.largest, l.Box.Cells()*int64(elem.Size()))
+			p.shortest = min(p.shortest, newRuns(size, l.Box, elem).rowRun*int64(elem.Size()))
+		}
 	}
+	if p.drv, p.why, err = chooseDriver(c, p.opt, nodes); err != nil {
+		return nil, err
+	}
+	p.workers, p.ownCores = shareCores(masks, mine)
 	if box.Empty() {
 		p.box = grid.Box{} // wherever it lies: MPI wants a start inside the array
 	}
 	p.opt.log.Debug("brick plan", "driver", p.drv.name(), "why", p.why, "rank", c.Rank(), "ranks", c.Size(),
-		"size", size, "element", elem, "box", box.String(), "rounds", p.rounds())
+		"size", size, "element", elem, "box", box.String(), "rounds", p.rounds(), "workers", p.workers)
 	return p, nil
 }
 
 // judge compares the ranks' layouts and checks that their boxes tile the array.
-func judge(size [3]int, all [][]byte) ([]grid.Box, error) {
+func judge(size [3]int, all [][]byte) ([]layout, error) {
 	layouts := make([]layout, len(all))
 	boxes := make([]grid.Box, len(all))
 	for r, text := range all {
@@ -145,7 +168,7 @@ func judge(size [3]int, all [][]byte) ([]grid.Box, error) {
 	if err := grid.Tile(grid.Box{Size: size}, boxes); err != nil {
 		return nil, layoutError(err)
 	}
-	return boxes, nil
+	return layouts, nil
 }
 
 func sameSettings(zero, other []setting, rank int) error {
@@ -180,11 +203,14 @@ func checkSize(size [3]int, elem Element) error {
 	return nil
 }
 
-// Close frees the staging memory. The plan can't be used afterwards. It is not
-// collective.
+// Close frees the memory of the plan: this rank's own and its part in what the
+// ranks of the node share. The plan can't be used afterwards. It is not collective.
 func (p *Plan) Close() {
-	p.staging = nil
-	p.closed = true
+	err := also(p.staging.Free(), p.closeWindow())
+	if err != nil { // of a system that doesn't take its memory back
+		p.opt.log.Warn("brick plan: close", "rank", p.c.Rank(), "error", err)
+	}
+	p.staging, p.rows, p.closed = nil, nil, true
 }
 
 // Driver returns the driver that the plan uses, and why it was chosen.
@@ -198,20 +224,67 @@ func (p *Plan) FileSize() int64 {
 	return int64(p.size[0]) * int64(p.size[1]) * int64(p.size[2]) * int64(p.elem.Size())
 }
 
-// stage returns the plan's staging memory: page-aligned, made once, reused for
-// every file. It holds what a rank moves at once, or its brick if that is less.
-func (p *Plan) stage() []byte {
-	if p.staging == nil {
-		elem := int64(p.elem.Size())
-		p.staging = pageAligned(int(min(p.perRound(), p.box.Cells()) * elem))
+// stagingLimit is the most memory that a rank packs into.
+func (p *Plan) stagingLimit() int64 {
+	switch {
+	case p.opt.staging != 0:
+		return p.opt.staging
+	case p.drv.name() == MPIIO:
+		return collectiveRounds
 	}
-	return p.staging
+	return defaultStaging
+}
+
+// reserve makes this rank's staging memory, for a call that moves the given number
+// of files: page-aligned, made once, reused for every file.
+func (p *Plan) reserve(files int) error {
+	need := int64(0)
+	switch {
+	case p.drv.name() == MPIIO:
+		need = min(p.perRound(), p.box.Cells()) * int64(p.elem.Size())
+	case !p.throughWindow(files):
+		workers, chunk := p.cut()
+		need = int64(workers) * chunk
+	}
+	if p.staging != nil && int64(len(p.staging.Bytes)) >= need {
+		return nil
+	}
+	if err := p.staging.Free(); err != nil {
+		return err
+	}
+	var err error
+	p.staging, err = shm.Alloc(int(need))
+	return err
+}
+
+// cut says how many workers a stream has, and the bytes of each one's chunk.
+func (p *Plan) cut() (workers int, chunk int64) {
+	elem := int64(p.elem.Size())
+	own := p.box.Cells() * elem
+	limit := min(p.stagingLimit(), 2*maxChunk)
+	workers = int(max(1, min(int64(p.workers), limit/minChunk, own/minChunk)))
+	chunk = min(limit/int64(workers), maxChunk, own)
+	if chunk >= pageSize && chunk < own {
+		return workers, chunk / pageSize * pageSize
+	}
+	return workers, chunk / elem * elem
+}
+
+// chunks are the workers' parts of the staging memory.
+func (p *Plan) chunks() [][]byte {
+	workers, chunk := p.cut()
+	list := make([][]byte, workers)
+	for k := range list {
+		at := int64(k) * chunk
+		list[k] = p.staging.Bytes[at : at+chunk : at+chunk]
+	}
+	return list
 }
 
 // perRound returns the cells that a rank moves in one collective call, the same
 // number on every rank.
 func (p *Plan) perRound() int64 {
-	return min(p.opt.staging, p.opt.round) / int64(p.elem.Size())
+	return min(p.stagingLimit(), p.opt.round) / int64(p.elem.Size())
 }
 
 // rounds returns the number of collective calls that a file takes: the same

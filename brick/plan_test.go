@@ -103,12 +103,12 @@ func TestRounds(t *testing.T) {
 		{"one cell too many for two", Float64, 16, 32, 5, 2, 3},
 		{"the round limits", Float64, 1 << 20, 24, 6, 3, 2},
 		{"limits that are no multiple of the element", Complex128, 47, 63, 5, 2, 3},
-		{"more than 2^31 cells", Float64, defaultStaging, maxRound, 1<<31 + 1, 1 << 22, 513},
+		{"more than 2^31 cells", Float64, 0, maxRound, 1<<31 + 1, 1 << 22, 513},
 		{"the largest rounds", Float64, 1 << 40, maxRound, 1<<31 + 1, 1 << 27, 17},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			p := &Plan{elem: tc.elem, largest: tc.largest * int64(tc.elem.Size()), opt: options{staging: tc.staging, round: tc.round}}
+			p := &Plan{elem: tc.elem, largest: tc.largest * int64(tc.elem.Size()), opt: options{staging: tc.staging, round: tc.round}, drv: mpiio{}}
 			if p.perRound() != tc.per || p.rounds() != tc.rounds {
 				t.Errorf("%d rounds of %d cells, want %d of %d", p.rounds(), p.perRound(), tc.rounds, tc.per)
 			}
@@ -119,15 +119,15 @@ func TestRounds(t *testing.T) {
 // Every rank gets whole chunks, the last one the rest, and nothing is left out.
 func TestSharesCoverTheFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.OneOf(rapid.Int64Range(0, 100*posixChunk), rapid.Int64Range(0, math.MaxInt64)).Draw(t, "size")
+		size := rapid.OneOf(rapid.Int64Range(0, 100*readChunk), rapid.Int64Range(0, math.MaxInt64)).Draw(t, "size")
 		ranks := rapid.IntRange(1, 1000).Draw(t, "ranks")
 		end := int64(0)
 		for r := range ranks {
-			low, high := share(size, r, ranks)
+			low, high := part(size, r, ranks)
 			if low != end || high < low {
 				t.Fatalf("rank %d has %d to %d after %d", r, low, high, end)
 			}
-			if over := high - low - size/int64(ranks); over > 2*posixChunk {
+			if over := high - low - size/int64(ranks); over > 2*readChunk {
 				t.Fatalf("rank %d has %d bytes more than its part of %d", r, over, size)
 			}
 			end = high
@@ -138,19 +138,61 @@ func TestSharesCoverTheFile(t *testing.T) {
 	})
 }
 
-func TestStagingIsPageAlignedAndBounded(t *testing.T) {
-	for _, n := range []int{0, 1, 8, 4095, 4096, 1 << 20} {
-		b := pageAligned(n)
-		if len(b) != n || cap(b) != n {
-			t.Errorf("%d bytes: length %d, capacity %d", n, len(b), cap(b))
-		}
-		if n > 0 && uintptr(unsafe.Pointer(&b[0]))%4096 != 0 {
-			t.Errorf("%d bytes: not at a page", n)
-		}
+// The workers' chunks are the staging memory, within its limit and no more than the
+// brick has.
+func TestStagingIsBounded(t *testing.T) {
+	cases := []struct {
+		name           string
+		drv            driver
+		staging        int64
+		box            [3]int
+		cores          int
+		workers, bytes int
+	}{
+		{"a small brick has one worker", posix{}, 0, [3]int{2, 3, 4}, 8, 1, 2 * 3 * 4 * 8},
+		{"one core, one chunk", posix{}, 0, [3]int{256, 256, 256}, 1, 1, 2 << 20},
+		{"two cores, two chunks", node{}, 0, [3]int{256, 256, 256}, 2, 2, 4 << 20},
+		{"more cores have smaller chunks", posix{}, 0, [3]int{256, 256, 256}, 6, 6, 6 * (4 << 20 / 6 / 4096 * 4096)},
+		{"but not too small ones", posix{}, 0, [3]int{256, 256, 256}, 100, 8, 4 << 20},
+		{"a limit", posix{}, 100, [3]int{256, 256, 256}, 8, 1, 96},
+		{"a limit of one element", posix{}, 16, [3]int{256, 1, 1}, 8, 1, 16},
+		{"a large limit is not used up", posix{}, 1 << 40, [3]int{256, 256, 256}, 2, 2, 4 << 20},
+		{"no cells", posix{}, 0, [3]int{0, 256, 256}, 2, 1, 0},
+		{"collective rounds are larger", mpiio{}, 0, [3]int{256, 256, 256}, 2, 1, 32 << 20},
 	}
-	p := &Plan{opt: options{staging: 1 << 40, round: maxRound}, box: grid.Box{Size: [3]int{2, 3, 4}}}
-	if got := len(p.stage()); got != 2*3*4*8 {
-		t.Errorf("staging of %d bytes for a brick of %d", got, 2*3*4*8)
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p := &Plan{opt: options{staging: tc.staging, round: maxRound, log: slog.New(slog.DiscardHandler)}, drv: tc.drv,
+				box: grid.Box{Size: tc.box}, size: tc.box, workers: tc.cores, noWindow: true}
+			defer p.Close()
+			if err := p.reserve(3); err != nil {
+				t.Fatal(err)
+			}
+			b := p.staging.Bytes
+			if len(b) != tc.bytes {
+				t.Errorf("%d bytes of staging, want %d", len(b), tc.bytes)
+			}
+			if len(b) > 0 && uintptr(unsafe.Pointer(&b[0]))%4096 != 0 {
+				t.Error("not at a page")
+			}
+			if tc.drv == (mpiio{}) {
+				return
+			}
+			chunks := p.chunks()
+			end := 0
+			for _, c := range chunks {
+				if len(c) > 0 && &c[0] != &b[end] {
+					t.Errorf("a chunk of %d bytes is not at %d", len(c), end)
+				}
+				end += len(c)
+			}
+			if len(chunks) != tc.workers || end != len(b) {
+				t.Errorf("%d chunks of %d bytes, want %d of %d", len(chunks), end, tc.workers, len(b))
+			}
+			if err := p.reserve(3); err != nil || len(b) > 0 && &p.staging.Bytes[0] != &b[0] {
+				t.Errorf("the second call has other memory: %v", err)
+			}
+		})
 	}
 }
 
@@ -205,7 +247,7 @@ func TestJobsTravelUnchanged(t *testing.T) {
 func TestPathsThatDifferInInvalidUTF8Differ(t *testing.T) {
 	err := comm.Run(2, func(c *comm.Comm) error {
 		r := ranks{Comm: c}
-		err := r.sameJobs(t.Context(), []job{{Path: string([]byte{'a', 0xF0 + byte(c.Rank())})}})
+		err := r.sameJobs(t.Context(), []job{{Path: string([]byte{'a', 0xF0 + byte(c.Rank())})}}, nil)
 		if !errors.Is(err, ErrDisagree) {
 			return fmt.Errorf("error is %v", err)
 		}
@@ -223,7 +265,7 @@ func TestDriverIsChosenByCommunicator(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d, why := p.Driver(); d != POSIX || why != "the ranks share a process" {
+		if d, why := p.Driver(); d != Node || why != "2 ranks on one node" {
 			return fmt.Errorf("driver %s, %s", d, why)
 		}
 		_, err = NewPlan(t.Context(), c, [3]int{1, 1, 2}, box, Float64, Using(MPIIO))

@@ -31,20 +31,29 @@ func (r *ranks) SplitNode() (*comm.Comm, error) {
 	return r.Comm.SplitNode()
 }
 
-// sameJobs is collective and agrees that all ranks brought the same list of
-// files. A digest is compared, so that the cost is that of one small reduction;
+// sameJobs is collective and agrees that no rank has an error and that all brought
+// the same list of files. A digest is compared, so that the cost is that of one small reduction;
 // the lists themselves travel only to say what differs.
-func (r *ranks) sameJobs(ctx context.Context, jobs []job) error {
+func (r *ranks) sameJobs(ctx context.Context, jobs []job, err error) error {
 	list := encodeJobs(jobs)
 	digest := sha256.Sum256(list)
 	const words = sha256.Size / 8
-	var v [2 * words]int64
+	var v [2*words + 1]int64
 	for i := range words {
 		w := int64(binary.LittleEndian.Uint64(digest[8*i:]))
 		v[i], v[words+i] = w, ^w // the maximum of ^w is ^ of the minimum
 	}
+	if err == nil {
+		err = cancelled(ctx)
+	}
+	if err != nil {
+		v[2*words] = 1
+	}
 	if err := r.AllReduceInt64(ctx, comm.Max, v[:]); err != nil {
 		return err
+	}
+	if v[2*words] != 0 {
+		return r.Agree(ctx, err)
 	}
 	same := true
 	for i := range words {

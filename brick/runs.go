@@ -13,6 +13,7 @@ type runs struct {
 	rowRun  int64 // cells of one contiguous run
 	rows    int64 // runs per plane of the box, or 1 when planes are contiguous
 	rowStep int64 // file cells from one run to the next within a plane
+	planes  int64 // of the box, or 1
 	zStep   int64 // file cells from one plane to the next
 	origin  int64 // file cell of the box's first cell
 }
@@ -24,11 +25,11 @@ func newRuns(size [3]int, box grid.Box, elem Element) runs {
 	r.origin = (int64(box.Low[2])*ny+int64(box.Low[1]))*nx + int64(box.Low[0])
 	switch {
 	case bx == nx && by == ny:
-		r.rowRun, r.rows = bx*by*bz, 1
+		r.rowRun, r.rows, r.planes = bx*by*bz, 1, 1
 	case bx == nx:
-		r.rowRun, r.rows = bx*by, 1
+		r.rowRun, r.rows, r.planes = bx*by, 1, bz
 	default:
-		r.rowRun, r.rows = bx, by
+		r.rowRun, r.rows, r.planes = bx, by, bz
 	}
 	return r
 }
@@ -64,4 +65,57 @@ func (r runs) add(sum *pack.Checksum, buf []byte, first int64) {
 		sum.Add(offset, buf[from:to])
 		return nil
 	})
+}
+
+// piece is a part of a box: rows of n cells, rowStep cells apart in the file.
+type piece struct {
+	cell    int64 // of the file, the first one
+	first   int64 // of the box, the same
+	n, rows int64
+}
+
+// within calls f for what the box has of the file's cells [low, high), in the
+// order of the file.
+func (r runs) within(low, high int64, f func(piece) error) error {
+	if r.rowRun == 0 || low >= high {
+		return nil
+	}
+	// Planes and rows that end before low are skipped, those that begin at high or
+	// after it are left out.
+	planeEnd := r.origin + (r.rows-1)*r.rowStep + r.rowRun
+	for k := skipped(low-planeEnd, r.zStep); k < r.planes; k++ {
+		start := r.origin + k*r.zStep
+		if start >= high {
+			return nil
+		}
+		for j := skipped(low-start-r.rowRun, r.rowStep); j < r.rows; {
+			cell := start + j*r.rowStep
+			if cell >= high {
+				break
+			}
+			q := piece{cell: cell, first: (k*r.rows + j) * r.rowRun, n: r.rowRun, rows: 1}
+			switch {
+			case cell < low || cell+r.rowRun > high:
+				q.n = min(cell+r.rowRun, high) - max(cell, low)
+				q.first += max(cell, low) - cell
+				q.cell = max(cell, low)
+			default:
+				q.rows = min(r.rows-j, (high-cell-r.rowRun)/r.rowStep+1)
+			}
+			if err := f(q); err != nil {
+				return err
+			}
+			j += q.rows
+		}
+	}
+	return nil
+}
+
+// skipped is how many of the ranges that follow each other at the given step lie
+// before a cell, when that cell is the given number beyond the end of the first.
+func skipped(beyond, step int64) int64 {
+	if beyond < 0 {
+		return 0
+	}
+	return beyond/step + 1
 }

@@ -118,10 +118,7 @@ func choice(t *mpitest.T, c *comm.Comm, _ brick.Driver, _ string) {
 	log := newRecords()
 	p := slabPlan(t, c, brick.Logger(slog.New(log)))
 	defer p.Close()
-	want, why := brick.POSIX, "the ranks share a process"
-	if mpi.Enabled {
-		want, why = brick.MPIIO, "2 ranks of MPI"
-	}
+	want, why := brick.Node, "2 ranks on one node"
 	if d, w := p.Driver(); d != want || w != why {
 		t.Errorf("driver is %s: %s; want %s: %s", d, w, want, why)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -32,19 +34,52 @@ func unnamed(paths []string) []job {
 }
 
 func (r *ranks) durable(ctx context.Context, fsys vfs.FS, jobs []job) error {
-	node, err := r.SplitNode()
-	// The cancelled context of a rank counts below: here it would keep the ranks
-	// from freeing what they have.
-	if err := r.Agree(context.WithoutCancel(ctx), err); err != nil {
+	first, step, err := r.Node(context.WithoutCancel(ctx)) // the first call is collective
+	if err != nil {
 		return err
 	}
-	for i := node.Rank(); i < len(jobs) && err == nil; i += node.Size() {
-		err = jobs[i].fail("sync", cancelled(ctx))
-		if err == nil {
-			err = jobs[i].fail("sync", syncFile(fsys, jobs[i].Path))
+	var mine []job
+	for i := first; i < len(jobs); i += step {
+		mine = append(mine, jobs[i])
+	}
+	return r.Agree(ctx, syncFiles(ctx, fsys, mine))
+}
+
+// syncsInFlight are the files that a rank syncs at the same time, so that the disk
+// always has something to do.
+const syncsInFlight = 4
+
+// syncFiles syncs files and returns the error of the first of them that has one.
+func syncFiles(ctx context.Context, fsys vfs.FS, jobs []job) error {
+	errs := make([]error, len(jobs))
+	var next atomic.Int64
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range min(syncsInFlight, len(jobs)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(jobs) || failed.Load() {
+					return
+				}
+				err := cancelled(ctx)
+				if err == nil {
+					err = syncFile(fsys, jobs[i].Path)
+				}
+				if err != nil {
+					errs[i] = jobs[i].fail("sync", err)
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
-	return r.Agree(ctx, also(err, node.Free()))
+	return nil
 }
 
 func syncFile(fsys vfs.FS, path string) error {
@@ -94,7 +129,7 @@ func (p *Plan) explain(j job, err error) error {
 		return err
 	}
 	u, uerr := p.opt.fs.Usage(j.Path)
-	if uerr != nil || u.Free >= posixChunk {
+	if uerr != nil || u.Free >= readChunk {
 		return err
 	}
 	return fmt.Errorf("%w (%d bytes are free): %w", syscall.ENOSPC, u.Free, err)

@@ -98,6 +98,9 @@ func (c *Comm) Rank() int { return c.rank }
 // Size is the number of ranks.
 func (c *Comm) Size() int { return c.size }
 
+// WatchLimit is how long this communicator waits for other ranks; see [Watch].
+func (c *Comm) WatchLimit() time.Duration { return c.watch }
+
 // Handle is the MPI communicator underneath, for this module's own packages; nil
 // for Self and Run.
 func (c *Comm) Handle() *mpi.Comm {

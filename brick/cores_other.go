@@ -1,0 +1,5 @@
+//go:build !linux
+
+package brick
+
+func usableCores() cores { return nil }

@@ -1,0 +1,84 @@
+package brick
+
+import (
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// rowsMemory is what rows pass through on their way to or from sources and sinks
+// that know none.
+const rowsMemory = 64 << 10
+
+// rowSink is a [Sink] that takes rows that lie apart.
+type rowSink interface {
+	WriteRows(src []byte, first int64, n, rows, srcRow int) error
+}
+
+// readCells packs cells from a source; a panic in it is this rank's error.
+func readCells(s pack.Source, dst []byte, first int64) error {
+	return comm.Protect(func() error { return s.ReadCells(dst, first) })
+}
+
+func sinkCells(s Sink, src []byte, first int64) error {
+	return comm.Protect(func() error { return s.WriteCells(src, first) })
+}
+
+// readRows fills the rows of a piece in dst, step bytes apart.
+func (p *Plan) readRows(s pack.Source, dst []byte, q piece, step int) error {
+	if r, ok := s.(pack.RowSource); ok && q.rows > 1 {
+		return comm.Protect(func() error { return r.ReadRows(dst, q.first, int(q.n), int(q.rows), step) })
+	}
+	return p.batches(q, func(b []byte, row, rows, n int) error {
+		if b == nil {
+			return readCells(s, dst[row*step:row*step+n], q.first+int64(row)*q.n)
+		}
+		if err := readCells(s, b, q.first+int64(row)*q.n); err != nil {
+			return err
+		}
+		for k := range rows {
+			copy(dst[(row+k)*step:], b[k*n:(k+1)*n])
+		}
+		return nil
+	})
+}
+
+// sinkRows is the reverse of readRows.
+func (p *Plan) sinkRows(s Sink, src []byte, q piece, step int) error {
+	if r, ok := s.(rowSink); ok && q.rows > 1 {
+		return comm.Protect(func() error { return r.WriteRows(src, q.first, int(q.n), int(q.rows), step) })
+	}
+	return p.batches(q, func(b []byte, row, rows, n int) error {
+		if b == nil {
+			return sinkCells(s, src[row*step:row*step+n], q.first+int64(row)*q.n)
+		}
+		for k := range rows {
+			copy(b[k*n:(k+1)*n], src[(row+k)*step:])
+		}
+		return sinkCells(s, b, q.first+int64(row)*q.n)
+	})
+}
+
+// batches cuts the rows of a piece, n bytes each, into as many as go through the
+// memory for rows at once; where that is not several, it is one row and no memory.
+func (p *Plan) batches(q piece, f func(b []byte, row, rows, n int) error) error {
+	n, all := int(q.n)*p.elem.Size(), int(q.rows)
+	per := min(rowsMemory/n, all)
+	if per < 2 {
+		for row := range all {
+			if err := f(nil, row, 1, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if p.rows == nil {
+		p.rows = make([]byte, rowsMemory)
+	}
+	for row := 0; row < all; row += per {
+		rows := min(per, all-row)
+		if err := f(p.rows[:rows*n], row, rows, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

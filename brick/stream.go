@@ -1,0 +1,271 @@
+package brick
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// stream moves this rank's cells between chunks of its staging memory and the
+// files, without a collective call. Several workers may share the files: each has
+// a chunk, takes a file that nobody works on, and helps with the others when there
+// is none left, so that one packs while another one writes.
+type stream struct {
+	p     *Plan
+	op    string
+	ctx   context.Context
+	jobs  []job
+	files []streamed
+	tally *tally
+	stop  atomic.Bool
+}
+
+// streamed is one file of a stream.
+type streamed struct {
+	mu    sync.Mutex
+	turn  sync.Cond
+	file  vfs.File
+	users int   // workers that may use it
+	next  int64 // the first cell that no worker has taken
+	sunk  int64 // the cells before it are in the sink
+	err   error
+}
+
+// worker is one goroutine of a stream.
+type worker struct {
+	buf []byte
+	sum pack.Checksum
+}
+
+// run lets the workers call work for every file, and returns the error of the
+// first file that has one. A rank begins with a file that no other rank begins
+// with, as far as there are enough, because writers of one file wait for each
+// other.
+func (p *Plan) stream(ctx context.Context, op string, jobs []job, t *tally, work func(s *stream, w *worker, i int)) error {
+	if p.box.Empty() {
+		return nil
+	}
+	s := &stream{p: p, op: op, ctx: ctx, jobs: jobs, files: make([]streamed, len(jobs)), tally: t}
+	for i := range s.files {
+		s.files[i].turn.L = &s.files[i].mu
+	}
+	start := len(jobs) * p.c.Rank() / p.c.Size()
+	var wg sync.WaitGroup
+	chunks := p.chunks()
+	for k, buf := range chunks {
+		w := &worker{buf: buf}
+		all := func() {
+			for n := range jobs {
+				if s.stop.Load() {
+					return
+				}
+				work(s, w, (start+k*len(jobs)/len(chunks)+n)%len(jobs))
+			}
+		}
+		if k == len(chunks)-1 {
+			all()
+			break
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			all()
+		}()
+	}
+	wg.Wait()
+	for i := range s.files {
+		if err := s.files[i].err; err != nil {
+			return jobs[i].fail(op, err)
+		}
+	}
+	return nil
+}
+
+// enter opens file i for a worker, unless there is nothing left to do.
+func (s *stream) enter(i, flag int) bool {
+	f := &s.files[i]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || f.next >= s.p.box.Cells() {
+		return false
+	}
+	if f.file == nil {
+		if f.file, f.err = s.p.opt.fs.OpenFile(s.jobs[i].Path, flag, 0); f.err != nil {
+			s.stop.Store(true)
+			return false
+		}
+	}
+	f.users++
+	return true
+}
+
+// leave ends a worker's part in file i. The last one closes it, since closing can
+// be where a network filesystem reports that a write failed.
+func (s *stream) leave(w *worker, i int, err error) {
+	s.tally.add(i, &w.sum)
+	f := &s.files[i]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		s.stop.Store(true)
+		if f.err == nil {
+			f.err = err
+		}
+	}
+	f.turn.Broadcast()
+	if f.users--; f.users == 0 {
+		if err := f.file.Close(); err != nil {
+			s.stop.Store(true)
+			f.err = also(f.err, err)
+		}
+		f.file = nil
+	}
+}
+
+// take gives a worker the next cells of file i, none if there are none or the
+// stream has stopped. The file is locked.
+func (s *stream) take(w *worker, i int) (buf []byte, first int64, err error) {
+	f := &s.files[i]
+	elem := int64(s.p.elem.Size())
+	left := s.p.box.Cells() - f.next
+	if left <= 0 || s.stop.Load() {
+		return nil, 0, nil
+	}
+	if err := cancelled(s.ctx); err != nil {
+		return nil, 0, err
+	}
+	first = f.next
+	n := min(int64(len(w.buf))/elem, left)
+	f.next += n
+	return w.buf[:n*elem], first, nil
+}
+
+// streamWrite writes this rank's cells of all files.
+func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error {
+	r := newRuns(p.size, p.box, p.elem)
+	return p.stream(ctx, "write", writeIDs(jobs), t, func(s *stream, w *worker, i int) {
+		w.sum.Reset(p.FileSize())
+		if !s.enter(i, os.O_WRONLY) {
+			return
+		}
+		f := &s.files[i]
+		for {
+			buf, first, err := s.pack(w, jobs[i].Source, i)
+			if err == nil && buf == nil {
+				break
+			}
+			if err == nil {
+				err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+					w.sum.Add(offset, buf[from:to])
+					return p.put(f.file, buf[from:to], offset)
+				})
+			}
+			if err != nil {
+				s.leave(w, i, err)
+				return
+			}
+		}
+		s.leave(w, i, nil)
+	})
+}
+
+// pack fills a worker's chunk. The source is asked by one worker at a time.
+func (s *stream) pack(w *worker, src pack.Source, i int) ([]byte, int64, error) {
+	f := &s.files[i]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	buf, first, err := s.take(w, i)
+	if err == nil && buf != nil {
+		err = readCells(src, buf, first)
+		s.tally.move(i, int64(len(buf)))
+	}
+	return buf, first, err
+}
+
+// put writes bytes and, where they are to be durable, lets the disk begin.
+func (p *Plan) put(f vfs.File, b []byte, offset int64) error {
+	n, err := f.WriteAt(b, offset)
+	if err == nil && n != len(b) {
+		err = io.ErrShortWrite
+	}
+	if err == nil && p.opt.sync {
+		vfs.StartWriteBack(f, offset, int64(n))
+	}
+	return err
+}
+
+// streamRead reads this rank's cells of all files.
+func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
+	r := newRuns(p.size, p.box, p.elem)
+	return p.stream(ctx, "read", readIDs(jobs), t, func(s *stream, w *worker, i int) {
+		w.sum.Reset(p.FileSize())
+		if !s.enter(i, os.O_RDONLY) {
+			return
+		}
+		f := &s.files[i]
+		for {
+			f.mu.Lock()
+			buf, first, err := s.take(w, i)
+			f.mu.Unlock()
+			if err == nil && buf == nil {
+				break
+			}
+			if err == nil {
+				err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+					if err := readFull(f.file, buf[from:to], offset); err != nil {
+						return err
+					}
+					w.sum.Add(offset, buf[from:to])
+					return nil
+				})
+			}
+			if err == nil {
+				err = s.sink(jobs[i].Sink, i, buf, first)
+			}
+			if err != nil {
+				s.leave(w, i, err)
+				return
+			}
+		}
+		s.leave(w, i, nil)
+	})
+}
+
+// sink hands a worker's chunk to the sink when those before it are there.
+func (s *stream) sink(to Sink, i int, buf []byte, first int64) error {
+	f := &s.files[i]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.sunk != first {
+		if s.stop.Load() || f.err != nil {
+			return nil
+		}
+		f.turn.Wait()
+	}
+	if err := sinkCells(to, buf, first); err != nil {
+		return err
+	}
+	s.tally.move(i, int64(len(buf)))
+	f.sunk = first + int64(len(buf)/s.p.elem.Size())
+	f.turn.Broadcast()
+	return nil
+}
+
+// readFull fills buf. The end of the file is an error here: the size was right
+// before.
+func readFull(f io.ReaderAt, buf []byte, offset int64) error {
+	n, err := f.ReadAt(buf, offset)
+	switch {
+	case n == len(buf):
+		return nil
+	case err == io.EOF || err == nil:
+		return fmt.Errorf("the file ends at byte %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
+	}
+	return err
+}

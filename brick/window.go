@@ -1,0 +1,309 @@
+package brick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/shm"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+const (
+	// windowLimit is the most memory that the ranks of a node share.
+	windowLimit = 64 << 20
+
+	// shortRun is the length of runs below which ranks move cells through a
+	// window: there it is faster to put the rows together in memory than to move
+	// each by a call of its own.
+	shortRun = 64 << 10
+)
+
+// A windowCall moves the cells of all ranks of a node through memory that they
+// share. It has two halves, each with a slot for every rank. Step by step all
+// ranks put their cells, in the order of the file, into all slots of one half, and
+// meet; then each writes its own slot in one piece while the others may already
+// fill the second half. Nobody comes to a half again before all have met once more,
+// that is, before all slots of it are written. Reading is the reverse.
+type windowCall struct {
+	p     *Plan
+	op    string
+	ctx   context.Context
+	jobs  []job
+	plan  schedule
+	win   *shm.Window
+	slot  int64 // bytes
+	tally *tally
+
+	current int // the file that is open, -1: none
+	file    vfs.File
+	sum     pack.Checksum
+	failed  error
+}
+
+// throughWindow says whether files are moved through a window: on all ranks alike.
+func (p *Plan) throughWindow(files int) bool {
+	if p.drv.name() != Node || p.noWindow || files == 0 {
+		return false
+	}
+	return p.shortest < min(shortRun, p.FileSize()) || files > 1 && p.FileSize() <= p.slotLimit()
+}
+
+// slotLimit is the most bytes of a slot.
+func (p *Plan) slotLimit() int64 {
+	elem := int64(p.elem.Size())
+	n := min(int64(windowLimit)/int64(2*p.c.Size()), p.stagingLimit()/2, maxChunk)
+	if n >= pageSize {
+		return n / pageSize * pageSize
+	}
+	return max(n/elem, 1) * elem
+}
+
+// slotFor is what the slot of a call needs: no more than the files of a rank.
+func (p *Plan) slotFor(files int) int64 {
+	limit, whole := p.slotLimit(), p.FileSize()
+	perRank := int64((files-1)/p.c.Size() + 1)
+	if whole > limit/perRank {
+		return limit
+	}
+	return min(limit, (perRank*whole+pageSize-1)/pageSize*pageSize)
+}
+
+// openWindow makes the window for a call, or keeps the one that is there. It is
+// collective. Where there can be none, this is logged and the call does without.
+func (p *Plan) openWindow(ctx context.Context, files int) error {
+	if !p.throughWindow(files) {
+		return nil
+	}
+	slot := p.slotFor(files)
+	if p.window != nil && p.slot >= slot {
+		return nil
+	}
+	if err := p.closeWindow(); err != nil {
+		p.opt.log.Warn("brick window", "rank", p.c.Rank(), "error", err)
+	}
+	kinds := []shm.Kind{shm.Anonymous, shm.Named}
+	if p.c.Handle() == nil {
+		kinds = []shm.Kind{shm.Process}
+	}
+	for _, kind := range kinds {
+		w, err := p.shareWindow(ctx, kind, int(2*slot)*p.c.Size())
+		if err == nil {
+			w.Spin = p.ownCores
+			p.window, p.slot = w, slot
+			return nil
+		}
+		if errors.Is(err, comm.ErrDead) || ctx.Err() != nil {
+			return err
+		}
+		if p.c.Rank() == 0 {
+			p.opt.log.Warn("the ranks of the node can't share memory in this way", "kind", kind.String(), "error", err)
+		}
+	}
+	if p.c.Rank() == 0 {
+		p.opt.log.Warn("no window: short rows are moved one by one, which is slow")
+	}
+	p.noWindow = true
+	return nil
+}
+
+func (p *Plan) shareWindow(ctx context.Context, kind shm.Kind, size int) (w *shm.Window, err error) {
+	ranks := p.c.Size()
+	var name string
+	if p.c.Rank() == 0 {
+		w, name, err = shm.Create(kind, size, ranks)
+	}
+	got, berr := p.c.Broadcast(ctx, 0, []byte(name))
+	if err == nil {
+		err = berr
+	}
+	if err == nil && p.c.Rank() != 0 {
+		if len(got) == 0 {
+			err = errors.New("rank 0 has no window")
+		} else {
+			w, err = shm.Open(kind, string(got), size, ranks)
+		}
+	}
+	if err := p.c.Agree(ctx, err); err != nil {
+		return nil, also(err, w.Close())
+	}
+	// A name that stays is a nuisance, no reason to do without.
+	if err := w.Unlink(); err != nil {
+		p.opt.log.Warn("brick window", "rank", p.c.Rank(), "error", err)
+	}
+	return w, nil
+}
+
+func (p *Plan) closeWindow() error {
+	w := p.window
+	p.window, p.slot = nil, 0
+	return w.Close()
+}
+
+func (p *Plan) newWindowCall(ctx context.Context, op string, jobs []job, t *tally) *windowCall {
+	elem := int64(p.elem.Size())
+	w := &windowCall{p: p, op: op, ctx: ctx, jobs: jobs, win: p.window, slot: p.slot, tally: t, current: -1}
+	w.plan = newSchedule(len(jobs), p.c.Size(), p.FileSize()/elem, p.slot/elem)
+	for i, cells := range w.plan.due(p.c.Rank()) {
+		t.files[i].due = cells * elem
+	}
+	return w
+}
+
+// of is where a rank's slot of a step is.
+func (w *windowCall) of(step, rank int) []byte {
+	at := int64(step%2*w.plan.ranks+rank) * w.slot
+	return w.win.Bytes[at : at+w.slot : at+w.slot]
+}
+
+// in is where an extent lies in its slot.
+func (w *windowCall) in(slot []byte, e extent) []byte {
+	elem := int64(w.p.elem.Size())
+	return slot[e.at*elem : (e.at+e.end-e.first)*elem]
+}
+
+// try runs a part of the call unless one failed before: a rank that failed stays
+// in step with nothing to do, and says so at the next meeting.
+func (w *windowCall) try(f func() error) {
+	if w.failed == nil {
+		w.failed = f()
+	}
+	if w.failed != nil {
+		w.win.Fail()
+	}
+}
+
+// fill calls move for what is this rank's in all slots of a step.
+func (w *windowCall) fill(step int, move func(i int, b []byte, q piece) error) error {
+	p := w.p
+	r := newRuns(p.size, p.box, p.elem)
+	for rank := range w.plan.ranks {
+		slot := w.of(step, rank)
+		err := w.plan.extents(step, rank, func(e extent) error {
+			if err := cancelled(w.ctx); err != nil {
+				return w.jobs[e.file].fail(w.op, err)
+			}
+			b := w.in(slot, e)
+			return w.jobs[e.file].fail(w.op, r.within(e.first, e.end, func(q piece) error {
+				w.tally.move(e.file, q.n*q.rows*r.elem)
+				from := (q.cell - e.first) * r.elem
+				return move(e.file, b[from:from+((q.rows-1)*r.rowStep+q.n)*r.elem], q)
+			}))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own calls move for what this rank writes or reads at a step.
+func (w *windowCall) own(step, flag int, move func(f vfs.File, e extent, b []byte) error) error {
+	slot := w.of(step, w.p.c.Rank())
+	return w.plan.extents(step, w.p.c.Rank(), func(e extent) error {
+		if err := w.open(e.file, flag); err != nil {
+			return err
+		}
+		return w.jobs[e.file].fail(w.op, move(w.file, e, w.in(slot, e)))
+	})
+}
+
+// open makes file i the current one.
+func (w *windowCall) open(i, flag int) error {
+	if w.current == i {
+		return nil
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	f, err := w.p.opt.fs.OpenFile(w.jobs[i].Path, flag, 0)
+	if err != nil {
+		return w.jobs[i].fail(w.op, err)
+	}
+	w.file, w.current = f, i
+	w.sum.Reset(w.p.FileSize())
+	return nil
+}
+
+func (w *windowCall) close() error {
+	if w.current < 0 {
+		return nil
+	}
+	i := w.current
+	w.current = -1
+	w.tally.add(i, &w.sum)
+	return w.jobs[i].fail(w.op, w.file.Close())
+}
+
+// end closes what is open and gives this rank's error.
+func (w *windowCall) end(stopped bool) error {
+	err := also(w.failed, w.close())
+	if err == nil && stopped {
+		return errStopped
+	}
+	return err
+}
+
+// meet waits for the other ranks. It tells all of them alike to stop.
+func (w *windowCall) meet() (stop bool) {
+	stop, err := w.win.Meet(w.p.c.WatchLimit())
+	if err != nil {
+		w.failed = also(w.failed, fmt.Errorf("%s bricks: %w", w.op, err))
+		return true
+	}
+	return stop
+}
+
+func (p *Plan) windowWrite(ctx context.Context, jobs []WriteJob, t *tally) error {
+	w := p.newWindowCall(ctx, "write", writeIDs(jobs), t)
+	step := p.size[0] * p.elem.Size()
+	stopped := false
+	for n := range w.plan.steps {
+		w.try(func() error {
+			return w.fill(n, func(i int, b []byte, q piece) error {
+				return p.readRows(jobs[i].Source, b, q, step)
+			})
+		})
+		if stopped = w.meet(); stopped {
+			break
+		}
+		w.try(func() error {
+			return w.own(n, os.O_WRONLY, func(f vfs.File, e extent, b []byte) error {
+				offset := e.first * int64(p.elem.Size())
+				w.sum.Add(offset, b)
+				return p.put(f, b, offset)
+			})
+		})
+	}
+	return w.end(stopped)
+}
+
+func (p *Plan) windowRead(ctx context.Context, jobs []ReadJob, t *tally) error {
+	w := p.newWindowCall(ctx, "read", readIDs(jobs), t)
+	step := p.size[0] * p.elem.Size()
+	stopped := false
+	for n := range w.plan.steps {
+		w.try(func() error {
+			return w.own(n, os.O_RDONLY, func(f vfs.File, e extent, b []byte) error {
+				offset := e.first * int64(p.elem.Size())
+				if err := readFull(f, b, offset); err != nil {
+					return err
+				}
+				w.sum.Add(offset, b)
+				return nil
+			})
+		})
+		if stopped = w.meet(); stopped {
+			break
+		}
+		w.try(func() error {
+			return w.fill(n, func(i int, b []byte, q piece) error {
+				return p.sinkRows(jobs[i].Sink, b, q, step)
+			})
+		})
+	}
+	return w.end(stopped)
+}
