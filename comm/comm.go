@@ -211,24 +211,42 @@ func (c *Comm) Agree(ctx context.Context, err error) error { return c.agree("Agr
 // on any rank is an error on all of them, as in Agree.
 func (c *Comm) Meet(ctx context.Context) error { return c.agree("Meet", ctx, nil) }
 
+// AgreeMax is Agree and, if all is well, an element-wise maximum over the ranks'
+// v, in place, for the price of one of them. After an error v has undefined
+// content. All ranks pass the same length. Collective.
+func (c *Comm) AgreeMax(ctx context.Context, err error, v []int64) error {
+	message := make([]int64, 1+len(v))
+	copy(message[1:], v)
+	if err := c.agreeOn("AgreeMax", ctx, err, message); err != nil {
+		return err
+	}
+	copy(v, message[1:])
+	return nil
+}
+
 func (c *Comm) agree(op string, ctx context.Context, err error) error {
+	return c.agreeOn(op, ctx, err, make([]int64, 1))
+}
+
+// agreeOn reduces the message, whose first element it fills in: how far this rank
+// is from the end of the ranks if it failed, so that the lowest one wins.
+func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int64) error {
 	if c.freed {
 		return errors.Join(err, fmt.Errorf("agree: %w", ErrFreed))
 	}
 	if err == nil {
 		err = cancelled(ctx)
 	}
-	first := []int64{int64(c.size)}
 	if err != nil {
-		first[0] = int64(c.rank)
+		message[0] = int64(c.size - c.rank)
 	}
-	if linkErr := c.link.reduceInt64(op, Min, first, c.watch); linkErr != nil {
+	if linkErr := c.link.reduceInt64(op, Max, message, c.watch); linkErr != nil {
 		return unreached(err, linkErr)
 	}
-	if first[0] == int64(c.size) {
+	if message[0] == 0 {
 		return nil
 	}
-	root := int(first[0])
+	root := c.size - int(message[0])
 	var data []byte
 	if c.rank == root {
 		data = c.encodeError(err)

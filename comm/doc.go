@@ -33,8 +33,8 @@
 // # Collective or not
 //
 //	collective:   World, FromFortran, Finalize, Free, Split, SplitNode, Agree,
-//	              Meet, Broadcast, AllGather, AllReduceInt64, AllReduceFloat64,
-//	              Node (at its first call)
+//	              AgreeMax, OnRoot, Meet, Broadcast, AllGather, AllReduceInt64,
+//	              AllReduceFloat64, Node (at its first call)
 //	two partners: SendRecv
 //	one rank:     Self, Rank, Size, Fortran, Handle, Abort, Register, Protect
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -38,6 +39,7 @@ func TestCollectives(t *testing.T) {
 			run  func(t *mpitest.T, c *comm.Comm)
 		}{
 			{"agree", agree},
+			{"agree on a maximum", agreeMax},
 			{"broadcast", broadcast},
 			{"gather", gather},
 			{"reduce", reduce},
@@ -170,6 +172,51 @@ func pattern(rank, n int) []byte {
 
 // Longer than what MPI sends before the receiver is there.
 const long = 300_003
+
+func agreeMax(t *mpitest.T, c *comm.Comm) {
+	ctx, rank, size := t.Context(), c.Rank(), c.Size()
+	for _, n := range []int{0, 1, 9} {
+		v := make([]int64, n)
+		for i := range v {
+			v[i] = int64(rank*(1-2*(i%2))) - 100 // the last rank has the maximum, or the first
+		}
+		if err := c.AgreeMax(ctx, nil, v); err != nil {
+			t.Errorf("maximum of %d: %v", n, err)
+		}
+		for i, got := range v {
+			if want := int64((size-1)*(1-i%2) - 100); got != want {
+				t.Errorf("element %d of %d is %d, want %d", i, n, got, want)
+			}
+		}
+	}
+	// Extreme values reach all ranks, and are no error.
+	v := []int64{math.MinInt64, math.MinInt64, math.MaxInt64}
+	if rank == 0 {
+		v[0], v[1] = -5, math.MaxInt64
+	}
+	if err := c.AgreeMax(ctx, nil, v); err != nil || !slices.Equal(v, []int64{-5, math.MaxInt64, math.MaxInt64}) && size > 1 {
+		t.Errorf("extreme values: %d, %v", v, err)
+	}
+	for low := range size {
+		var own error
+		if rank >= low {
+			own = fmt.Errorf("%w, says rank %d", errPaper, rank)
+		}
+		err := c.AgreeMax(ctx, own, []int64{int64(rank), math.MaxInt64})
+		want := fmt.Sprintf("rank %d: no more paper, says rank %d", low, low)
+		if err == nil || err.Error() != want || !errors.Is(err, errPaper) {
+			t.Fatalf("ranks from %d on fail: %v, want %s", low, err, want)
+		}
+	}
+	cut, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if rank == size-1 {
+		cancel()
+	}
+	if err := c.AgreeMax(cut, nil, []int64{0}); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), fmt.Sprintf("rank %d: ", size-1)) {
+		t.Errorf("cancelled on the last rank: %v", err)
+	}
+}
 
 func broadcast(t *mpitest.T, c *comm.Comm) {
 	for root := range c.Size() {

@@ -659,19 +659,23 @@ func (c *Comm) Broadcast(root int, data []byte, limit time.Duration) ([]byte, er
 	enter()
 	defer leave()
 	isRoot := root == c.Rank()
-	head := []byte(nil)
+	// The first message has a length that all ranks know, and short data with it.
+	var first [headLen]byte
 	if isRoot {
-		head = binary.NativeEndian.AppendUint64(nil, uint64(len(data)))
+		binary.NativeEndian.PutUint64(first[:], uint64(len(data)))
+		copy(first[8:], data)
 	}
-	head, err := c.broadcast(root, head, 8, limit)
+	head, err := c.broadcast(root, first[:], headLen, limit)
 	if err != nil {
 		return nil, err
 	}
 	length := int(binary.NativeEndian.Uint64(head))
+	at := min(length, headLen-8)
 	if !isRoot {
 		data = make([]byte, length)
+		copy(data, head[8:])
 	}
-	for at := 0; at < length; at += chunk {
+	for ; at < length; at += chunk {
 		n := min(length-at, chunk)
 		piece, err := c.broadcast(root, data[at:at+n], n, limit)
 		if err != nil {
@@ -683,6 +687,9 @@ func (c *Comm) Broadcast(root int, data []byte, limit time.Duration) ([]byte, er
 	}
 	return data, nil
 }
+
+// headLen is the size of the first message of a broadcast.
+const headLen = 1 << 10
 
 // broadcast moves n bytes; the result is valid until the next call.
 func (c *Comm) broadcast(root int, data []byte, n int, limit time.Duration) ([]byte, error) {

@@ -88,7 +88,7 @@ func TestDataInPieces(t *testing.T) {
 		}
 		for _, chunk := range []int{1, 8, 24, 1 << 20} {
 			defer mpi.SetChunk(mpi.SetChunk(chunk))
-			for _, n := range []int{0, 1, 8, 23, 24, 25, 100} {
+			for _, n := range []int{0, 1, 8, 23, 24, 25, 100, 1015, 1016, 1017, 1100} { // 1016 go with their length
 				for root := range size {
 					var in []byte
 					if rank == root {
@@ -98,6 +98,8 @@ func TestDataInPieces(t *testing.T) {
 						t.Errorf("chunk %d: broadcast of %d: %v, %v", chunk, n, got, err)
 					}
 				}
+			}
+			for _, n := range []int{0, 1, 8, 23, 24, 25, 100} {
 				all, err := c.AllGather(data(rank, n*(rank%2)), limit)
 				if err != nil {
 					t.Fatal(err)
