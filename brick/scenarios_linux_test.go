@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -263,8 +264,9 @@ func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir strin
 			return err
 		}
 		fails := func(err error, op, call string) {
-			want := fmt.Sprintf(`rank %d: %s field 0: %s: no such file or directory`, bad, op, call)
-			if fmt.Sprint(err) != want || !errors.Is(err, syscall.ENOENT) {
+			// A driver decides with which of the fields a rank begins.
+			want := fmt.Sprintf(`^rank %d: %s field [01]: %s: no such file or directory$`, bad, op, call)
+			if !regexp.MustCompile(want).MatchString(fmt.Sprint(err)) || !errors.Is(err, syscall.ENOENT) {
 				t.Errorf("error is %v, want %s", err, want)
 			}
 		}
@@ -275,7 +277,14 @@ func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir strin
 			chdir("other")
 		}
 		fails(write(), "write", "open")
-		fails(read(), "read", map[bool]string{true: "stat", false: "open"}[bad == 0])
+		if d == brick.Node && bad != 0 {
+			// So small a file is read by rank 0 alone, for both.
+			if err := read(); err != nil {
+				t.Error(err)
+			}
+		} else {
+			fails(read(), "read", map[bool]string{true: "stat", false: "open"}[bad == 0])
+		}
 		chdir(dir)
 		if err := c.Meet(t.Context()); err != nil {
 			t.Fatal(err)
