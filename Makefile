@@ -13,9 +13,11 @@ WITH := scripts/with-mpi $(MPI)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCH ?= .
+QUICK ?=
+CASE ?=
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench big fuzz race clean
+.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench bench-go bench-build bench-deps big fuzz race clean
 
 all: build
 
@@ -56,7 +58,20 @@ lint: deps
 demo: build
 	$(OUT)/demo -solver $(OUT)/dendrite -mpirun mpirun.$(MPI) -mpi $(MPI)
 
-bench: deps
+# Compares Fieldstone with the floors of the machine and with other ways; see
+# bench/README.md. CASE=regexp takes only some of the cases.
+bench: bench-build
+	build/bench $(if $(QUICK),-quick) $(if $(CASE),-case '$(CASE)')
+
+bench-build: deps bench-deps
+	go build -o build/bench ./bench
+	@for mpi in openmpi mpich; do bench/build-for $$mpi; done
+
+# What the peers need. The benchmark does without what can't be had.
+bench-deps:
+	-@scripts/deps bench
+
+bench-go: deps
 	$(WITH) go test -p=1 -run='^$$' -bench='$(BENCH)' -benchmem ./...
 
 # More than 2^31 cells and 2 GiB per rank: takes 19 GB under TMPDIR and minutes.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/bench/plan"
+)
+
+// A launcher runs jobs of MPI.
+type launcher struct {
+	build        string // the folder with <mpi>/bench/worker and the libraries
+	tmpfs, disk  string
+	limit        time.Duration // of one launch
+	stderr       io.Writer
+	bind         string
+	cores        int
+	scratch      string
+	environment  []string
+	fileSequence int
+}
+
+// command is the launcher's command line of a program on all ranks of a launch.
+func (r *launcher) command(l plan.Launch, program ...string) []string {
+	args := []string{"mpirun." + l.MPI, "-n", strconv.Itoa(l.Ranks)}
+	if l.MPI == "openmpi" {
+		component := l.Component
+		if component == "romio" {
+			component = "romio321"
+		}
+		args = append(args, "--oversubscribe", "--bind-to", r.bind, "--mca", "io", component)
+	}
+	return append(args, program...)
+}
+
+// run launches the worker and hands over each line that it prints.
+func (r *launcher) run(ctx context.Context, l plan.Launch, use func(plan.Line)) error {
+	r.fileSequence++
+	path := filepath.Join(r.scratch, fmt.Sprintf("job%d.json", r.fileSequence))
+	folder := filepath.Join(r.build, l.MPI, "bench")
+	job, err := json.Marshal(plan.Job{Launch: l, Libraries: folder, Tmpfs: r.tmpfs, Disk: r.disk})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, job, 0o666); err != nil {
+		return err
+	}
+	return r.start(ctx, r.command(l, filepath.Join(folder, "worker"), path), func(line []byte) error {
+		var parsed plan.Line
+		if err := json.Unmarshal(line, &parsed); err != nil {
+			return fmt.Errorf("%q: %w", line, err)
+		}
+		use(parsed)
+		return nil
+	})
+}
+
+// start runs a command in a process group of its own, which does not outlive it.
+func (r *launcher) start(ctx context.Context, args []string, use func(line []byte) error) error {
+	ctx, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	// Open MPI refuses to run as root, as in containers, unless told twice.
+	cmd.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	cmd.Env = append(cmd.Env, r.environment...)
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	var bad error
+	for lines.Scan() {
+		bad = errors.Join(bad, use(lines.Bytes()))
+	}
+	bad = errors.Join(bad, lines.Err())
+	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w after %v", ctx.Err(), r.limit)
+		}
+		return fmt.Errorf("%v: %w\n%s", args, errors.Join(err, bad), messages.Bytes())
+	}
+	return bad
+}

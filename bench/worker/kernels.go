@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// chunkBytes is the piece in which a stream packs and writes.
+const chunkBytes = 1 << 20
+
+func (s *state) layout() pack.Layout {
+	return pack.Layout{Size: s.box.Size, Halo: [3]int{s.Halo, s.Halo, s.Halo}}
+}
+
+// copying is a plain copy of as many bytes as there are owned cells.
+func copying(symbol string) contestant {
+	return func(w *worker, s *state) (turn, error) {
+		run, _, err := w.call(s, "posix", symbol, s.paths(s.dir, ".bin"))
+		return turn{run: run, check: func() error {
+			for i, v := range s.packed[0] {
+				if want := s.padded[0][i]; v != want && (v == v || want == want) {
+					return fmt.Errorf("copied cell %d is %v, not %v", i, v, want)
+				}
+			}
+			return nil
+		}}, err
+	}
+}
+
+// packing is a kernel in C.
+func packing(symbol string) contestant {
+	return func(w *worker, s *state) (turn, error) {
+		run, _, err := w.call(s, "posix", symbol, s.paths(s.dir, ".bin"))
+		return turn{run: run, check: s.checkPacked}, err
+	}
+}
+
+// packOurs packs the whole brick in one call.
+func packOurs(w *worker, s *state) (turn, error) {
+	l := s.layout()
+	return turn{
+		run:   func() error { return pack.Pack(s.packed[0], s.padded[0], l, 0) },
+		check: s.checkPacked,
+	}, nil
+}
+
+// inChunks packs the brick piece by piece and lets use have each piece.
+func (s *state) inChunks(chunk []byte, use func(offset int64, piece []byte) error) error {
+	l, total := s.layout(), 8*s.share
+	for at := int64(0); at < total; at += int64(len(chunk)) {
+		piece := chunk[:min(total-at, int64(len(chunk)))]
+		if err := pack.PackBytes(piece, s.padded[0], l, at/8); err != nil {
+			return err
+		}
+		if err := use(at, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newChunk() []byte { return pack.Bytes(make([]float64, chunkBytes/8)) }
+
+func chunksOnly(w *worker, s *state) (turn, error) {
+	chunk := newChunk()
+	run := func(use func(int64, []byte) error) func() error {
+		return func() error { return s.inChunks(chunk, use) }
+	}
+	return turn{
+		run: run(func(int64, []byte) error { return nil }),
+		check: run(func(offset int64, piece []byte) error {
+			cells, err := pack.View[float64](piece)
+			if err != nil {
+				return err
+			}
+			if i := firstWrong(cells, 0, offset/8); i >= 0 {
+				return fmt.Errorf("cell %d is %v", offset/8+int64(i), cells[i])
+			}
+			return nil
+		}),
+	}, nil
+}
+
+func chunksSummed(w *worker, s *state) (turn, error) {
+	chunk := newChunk()
+	sum := pack.NewChecksum(8 * s.share)
+	want := pack.Sum(pack.Bytes(s.packed[0]))
+	return turn{
+		run: func() error {
+			sum.Reset(8 * s.share)
+			return s.inChunks(chunk, func(offset int64, piece []byte) error {
+				sum.Add(offset, piece)
+				return nil
+			})
+		},
+		check: func() error { return checkSum(sum, s.share, want) },
+	}, nil
+}
+
+func checkSum(sum *pack.Checksum, cells int64, want uint64) error {
+	if got := pack.Finish(sum.Part(), 8*cells); got != want {
+		return fmt.Errorf("the checksum is %016x, not %016x", got, want)
+	}
+	return nil
+}
+
+// chunksToFile packs, sums and writes into a file whose pages exist already.
+func chunksToFile(w *worker, s *state) (turn, error) {
+	chunk := newChunk()
+	sum := pack.NewChecksum(8 * s.share)
+	want := pack.Sum(pack.Bytes(s.packed[0]))
+	path := s.path("chunks-ours.bin")
+	if err := os.WriteFile(path, make([]byte, 8*s.share), 0o666); err != nil {
+		return turn{}, err
+	}
+	return turn{
+		run: func() error {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			sum.Reset(8 * s.share)
+			return s.inChunks(chunk, func(offset int64, piece []byte) error {
+				sum.Add(offset, piece)
+				_, err := f.WriteAt(piece, offset)
+				return err
+			})
+		},
+		check: func() error {
+			if err := checkSum(sum, s.share, want); err != nil {
+				return err
+			}
+			return check(output{path: path, cells: s.share, size: 8 * s.share})
+		},
+	}, nil
+}
+
+// chunksFloor writes chunks of a large packed buffer into existing pages.
+func chunksFloor(w *worker, s *state) (turn, error) {
+	path := s.path("chunks-floor.bin")
+	if err := os.WriteFile(path, make([]byte, 8*s.share), 0o666); err != nil {
+		return turn{}, err
+	}
+	paths := make([]string, s.Fields)
+	for f := range paths {
+		paths[f] = path
+	}
+	run, _, err := w.call(s, "posix", "chunks_write", paths)
+	return turn{run: run, check: func() error {
+		return check(output{path: path, cells: s.share, size: 8 * s.share})
+	}}, err
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/fieldstone-io/fieldstone/bench/plan"
+	"github.com/fieldstone-io/fieldstone/comm"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: worker job.json")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var job plan.Job
+	if err := json.Unmarshal(data, &job); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	c, err := comm.World()
+	if err != nil {
+		return err
+	}
+	if err := measure(context.Background(), c, job, os.Stdout); err != nil {
+		return err
+	}
+	return comm.Finalize()
+}
+
+// measure works through the cases of a job. It is collective.
+func measure(ctx context.Context, c *comm.Comm, job plan.Job, out io.Writer) error {
+	w := &worker{c: c, job: job, all: contestants, encoder: json.NewEncoder(out)}
+	for _, k := range job.Launch.Cases {
+		if k.Ranks() != c.Size() {
+			return fmt.Errorf("case %q is for %d ranks, not for %d", k.Name, k.Ranks(), c.Size())
+		}
+		if err := w.run(ctx, k); err != nil {
+			return fmt.Errorf("case %q: %w", k.Name, err)
+		}
+	}
+	return nil
+}
+
+type worker struct {
+	c         *comm.Comm
+	job       plan.Job
+	all       map[string]contestant
+	libraries libraries
+	encoder   *json.Encoder
+}
+
+func (w *worker) report(l plan.Line) error {
+	if w.c.Rank() != 0 {
+		return nil
+	}
+	return w.encoder.Encode(l)
+}
+
+func (w *worker) run(ctx context.Context, k plan.Case) error {
+	s, err := newState(w.c, k)
+	if err := w.c.Agree(ctx, err); err != nil {
+		return err
+	}
+	defer s.free()
+	switch k.Kind {
+	case plan.Save, plan.Restart, plan.Kernel:
+		return w.compete(ctx, s)
+	case plan.Bundle:
+		return saveBundle(s, w.bundle())
+	case plan.Memory:
+		return w.memory(ctx, s)
+	}
+	return errors.New("unknown kind " + string(k.Kind))
+}
