@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ func run() error {
 	quick := flag.Bool("quick", false, "the short form")
 	build := flag.String("build", "build", "folder of the workers and the peers' libraries")
 	only := flag.String("case", "", "only cases whose name matches this regular expression")
+	who := flag.String("contestants", "", "only these contestants of each case, by comma; the first is the yardstick")
 	component := flag.String("component", "", "only launches of this component: ompio, romio, mpich")
 	repeats := flag.Int("repeats", 0, "repetitions of each case, instead of its own number")
 	bind := flag.String("bind", "none", "what Open MPI binds ranks to")
@@ -60,6 +62,9 @@ func run() error {
 		for _, c := range l.Cases {
 			if c.Kind != plan.Bundle && !match.MatchString(c.Name) {
 				continue
+			}
+			if *who != "" && c.Kind != plan.Bundle && c.Kind != plan.Memory {
+				c.Contestants = strings.Split(*who, ",")
 			}
 			if *repeats > 0 {
 				c.Repeats, c.Seconds = *repeats, 1e9

@@ -10,7 +10,7 @@ import (
 // chunkBytes is the piece in which a stream packs and writes.
 const chunkBytes = 1 << 20
 
-func (s *state) layout() pack.Layout {
+func (s *state) packLayout() pack.Layout {
 	return pack.Layout{Size: s.box.Size, Halo: [3]int{s.Halo, s.Halo, s.Halo}}
 }
 
@@ -39,7 +39,7 @@ func packing(symbol string) contestant {
 
 // packOurs packs the whole brick in one call.
 func packOurs(w *worker, s *state) (turn, error) {
-	l := s.layout()
+	l := s.packLayout()
 	return turn{
 		run:   func() error { return pack.Pack(s.packed[0], s.padded[0], l, 0) },
 		check: s.checkPacked,
@@ -48,7 +48,7 @@ func packOurs(w *worker, s *state) (turn, error) {
 
 // inChunks packs the brick piece by piece and lets use have each piece.
 func (s *state) inChunks(chunk []byte, use func(offset int64, piece []byte) error) error {
-	l, total := s.layout(), 8*s.share
+	l, total := s.packLayout(), 8*s.share
 	for at := int64(0); at < total; at += int64(len(chunk)) {
 		piece := chunk[:min(total-at, int64(len(chunk)))]
 		if err := pack.PackBytes(piece, s.padded[0], l, at/8); err != nil {

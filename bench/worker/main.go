@@ -44,7 +44,12 @@ func run(path string) error {
 
 // measure works through the cases of a job. It is collective.
 func measure(ctx context.Context, c *comm.Comm, job plan.Job, out io.Writer) error {
-	w := &worker{c: c, job: job, all: contestants, encoder: json.NewEncoder(out)}
+	memory, err := arenaFor(c, job.Launch.Cases)
+	if err := c.Agree(ctx, err); err != nil {
+		return err
+	}
+	w := &worker{c: c, job: job, all: contestants, memory: memory, encoder: json.NewEncoder(out)}
+	defer unreserve(memory.memory)
 	for _, k := range job.Launch.Cases {
 		if k.Ranks() != c.Size() {
 			return fmt.Errorf("case %q is for %d ranks, not for %d", k.Name, k.Ranks(), c.Size())
@@ -60,6 +65,7 @@ type worker struct {
 	c         *comm.Comm
 	job       plan.Job
 	all       map[string]contestant
+	memory    *arena
 	libraries libraries
 	encoder   *json.Encoder
 }
@@ -72,18 +78,17 @@ func (w *worker) report(l plan.Line) error {
 }
 
 func (w *worker) run(ctx context.Context, k plan.Case) error {
-	s, err := newState(w.c, k)
+	s, err := newState(w.c, k, w.memory)
 	if err := w.c.Agree(ctx, err); err != nil {
 		return err
 	}
-	defer s.free()
 	switch k.Kind {
 	case plan.Save, plan.Restart, plan.Kernel:
 		return w.compete(ctx, s)
 	case plan.Bundle:
 		return saveBundle(s, w.bundle())
 	case plan.Memory:
-		return w.memory(ctx, s)
+		return w.measureMemory(ctx, s)
 	}
 	return errors.New("unknown kind " + string(k.Kind))
 }

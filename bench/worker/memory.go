@@ -21,11 +21,11 @@ const (
 	windowPerNode  = 64 << 20
 )
 
-// memory reports what a save takes beside the fields. At the end of the writing, when
+// measureMemory reports what a save takes beside the fields. At the end of the writing, when
 // everything that a save uses has been used and nothing is freed yet, each page counts
 // once, however many ranks share it (Pss). What a rank had at its peak and has no more
 // comes on top.
-func (w *worker) memory(ctx context.Context, s *state) error {
+func (w *worker) measureMemory(ctx context.Context, s *state) error {
 	s.dir = filepath.Join(w.job.Tmpfs, "files")
 	line := plan.Line{Case: s.Name, Contestant: "fieldstone", Limit: int64(s.c.Size())*stagingPerRank + windowPerNode}
 	for warm := range 2 {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/fieldstone-io/fieldstone/bench/plan"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // packedLimit is what the floors' buffers may take of a rank's memory. Fields beyond
@@ -40,7 +40,43 @@ type state struct {
 	dir string // for the files of the contestant whose turn it is
 }
 
-func newState(c *comm.Comm, k plan.Case) (*state, error) {
+// An arena is memory that all cases of a launch use, one after another: to get fresh
+// pages for each of them takes longer than to measure.
+type arena struct {
+	memory []byte
+	used   int
+}
+
+// cells returns memory for n cells, on a page of its own.
+func (a *arena) cells(n int64) ([]float64, error) {
+	const page = 4096
+	bytes := (int(n)*8 + page - 1) / page * page
+	if bytes > len(a.memory)-a.used {
+		return nil, fmt.Errorf("%d bytes are reserved, %d are used, %d more are wanted", len(a.memory), a.used, bytes)
+	}
+	m := a.memory[a.used:][:8*n]
+	a.used += bytes
+	return pack.View[float64](m)
+}
+
+// arenaFor reserves what the largest of the cases needs.
+func arenaFor(c *comm.Comm, cases []plan.Case) (*arena, error) {
+	most := 0
+	for _, k := range cases {
+		s, err := layout(c, k)
+		if err != nil {
+			return nil, err
+		}
+		const slack = 4096 // of each piece
+		bytes := int64(k.Fields)*(8*s.paddedCells()+slack) + int64(s.packedFields)*(8*s.share+slack)
+		most = max(most, int(bytes))
+	}
+	m, err := reserve(max(most, 1))
+	return &arena{memory: m}, err
+}
+
+// layout is a case without its memory.
+func layout(c *comm.Comm, k plan.Case) (*state, error) {
 	s := &state{Case: k, c: c}
 	s.domain = grid.Domain{Size: k.Cells, Spacing: [3]float64{1, 1, 1}}
 	cut, err := grid.Decompose(s.domain, c.Size(), grid.ProcessGrid(k.Processes[0], k.Processes[1], k.Processes[2]))
@@ -52,32 +88,45 @@ func newState(c *comm.Comm, k plan.Case) (*state, error) {
 	s.first = cells * int64(c.Rank()) / int64(c.Size())
 	s.share = cells*int64(c.Rank()+1)/int64(c.Size()) - s.first
 	s.packedFields = int(max(1, min(int64(k.Fields), packedLimit/(8*s.share+1))))
+	return s, nil
+}
+
+func newState(c *comm.Comm, k plan.Case, a *arena) (*state, error) {
+	s, err := layout(c, k)
+	if err != nil {
+		return nil, err
+	}
+	a.used = 0
 	for f := range k.Fields {
-		x, err := field.New[float64](s.domain, s.box, field.Halo(k.Halo))
+		data, err := a.cells(s.paddedCells())
 		if err != nil {
 			return nil, err
 		}
-		data, err := x.MutableView()
+		x, err := field.WrapHost(s.domain, s.box, data, field.Halo(k.Halo))
 		if err != nil {
 			return nil, err
 		}
 		s.named = append(s.named, field.Named{ID: fmt.Sprintf("f%d", f), Field: x})
 		s.padded = append(s.padded, data)
-		if f < s.packedFields {
-			s.packed = append(s.packed, make([]float64, s.share))
-		} else {
+	}
+	for f := range k.Fields {
+		if f >= s.packedFields {
 			s.packed = append(s.packed, s.packed[f%s.packedFields])
+			continue
 		}
+		share, err := a.cells(s.share)
+		if err != nil {
+			return nil, err
+		}
+		s.packed = append(s.packed, share)
 	}
 	s.fill()
 	return s, nil
 }
 
-// free gives the memory back to the system, so that a case doesn't depend on those
-// before it.
-func (s *state) free() {
-	*s = state{}
-	debug.FreeOSMemory()
+func (s *state) paddedCells() int64 {
+	p := s.paddedSize()
+	return int64(p[0]) * int64(p[1]) * int64(p[2])
 }
 
 // packedValue is the field whose values the packed buffer of field f has.

@@ -19,3 +19,15 @@ func sleepUntil(t int64) {
 		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &until, nil)
 	}
 }
+
+// reserve maps memory, in huge pages where the system lends them.
+func reserve(bytes int) ([]byte, error) {
+	m, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.Madvise(m, unix.MADV_HUGEPAGE) // it may not know of them
+	return m, nil
+}
+
+func unreserve(m []byte) error { return unix.Munmap(m) }
