@@ -85,6 +85,9 @@ func (e *BoundaryRanksError) Is(target error) bool { return target == ErrBoundar
 // [*BoundaryRanksError] where a hook didn't return the same on all of them.
 // [SaveBundle] does this by itself; it is for callers of [Directory].
 func BoundaryRecords(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]BoundaryRecord, error) {
+	if err := agreeCount(ctx, c, wantedBoundaries, lengthOrNil(boundaries)); err != nil {
+		return nil, err
+	}
 	return saveBoundaries(ctx, c, boundaries)
 }
 
@@ -103,6 +106,12 @@ func BoundaryRecords(ctx context.Context, c *comm.Comm, boundaries []Boundary) (
 // restore conditions without state; one with state returns its error.
 // [LoadBundle] does this by itself; it is for callers with metadata only.
 func RestoreBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryRecord, boundaries []Boundary) error {
+	if err := agreeCount(ctx, c, wantedBoundaries, lengthOrNil(boundaries)); err != nil {
+		return err
+	}
+	if err := agreeCount(ctx, c, "records of boundary conditions", lengthOrNil(records)); err != nil {
+		return err
+	}
 	apply, err := prepareBoundaries(ctx, c, records, boundaries)
 	if err != nil {
 		return err
@@ -117,14 +126,26 @@ func boundaryError(i int, err error) error {
 	return fmt.Errorf("%w: boundary condition %d: %w", ErrBoundary, i, err)
 }
 
+const wantedBoundaries = "boundary conditions"
+
 // agreeCount keeps ranks from running into different numbers of collectives. n
 // is -1 for nil.
 func agreeCount(ctx context.Context, c *comm.Comm, what string, n int) error {
-	extent := []int64{int64(n), -int64(n)}
-	if err := c.AllReduceInt64(ctx, comm.Max, extent); err != nil {
+	extent := newExtent(n)
+	if err := c.AllReduceInt64(ctx, comm.Max, extent[:]); err != nil {
 		return err
 	}
-	switch most, least := extent[0], -extent[1]; {
+	return extent.check(what)
+}
+
+// extent is a number and its negative, of which the ranks make the maximum.
+type extent [2]int64
+
+func newExtent(n int) extent { return extent{int64(n), -int64(n)} }
+
+// check says what is wrong if the number wasn't the same on all ranks.
+func (e extent) check(what string) error {
+	switch most, least := e[0], -e[1]; {
 	case most == least:
 		return nil
 	case least < 0:
@@ -142,9 +163,16 @@ func lengthOrNil[T any](list []T) int {
 	return len(list)
 }
 
+// saveBoundaries needs the same number of conditions on all ranks.
 func saveBoundaries(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]BoundaryRecord, error) {
+	if len(boundaries) == 0 {
+		if boundaries == nil {
+			return nil, nil
+		}
+		return []BoundaryRecord{}, nil
+	}
 	configs, err := readConfigs(ctx, c, boundaries)
-	if err != nil || boundaries == nil {
+	if err != nil {
 		return nil, err
 	}
 	// The hooks for the states may be collective: from here on all ranks have the
@@ -168,12 +196,8 @@ func saveBoundaries(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([
 	return shareRecords(ctx, c, records)
 }
 
-// readConfigs agrees on the number of the conditions and reads all
-// configurations, before any hook that may be collective.
+// readConfigs reads all configurations, before any hook that may be collective.
 func readConfigs(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]json.RawMessage, error) {
-	if err := agreeCount(ctx, c, "boundary conditions", lengthOrNil(boundaries)); err != nil {
-		return nil, err
-	}
 	configs := make([]json.RawMessage, len(boundaries))
 	var err error
 	for i, b := range boundaries {
@@ -288,11 +312,15 @@ func digest(text json.RawMessage) []byte {
 	return sum[:]
 }
 
-// prepareBoundaries checks whether the records can be restored. It is collective
-// and changes nothing; apply is collective too, puts the states in place on all
+// prepareBoundaries checks whether the records can be restored. It is collective,
+// needs the same numbers of conditions and of records on all ranks, and changes
+// nothing; apply is collective too, puts the states in place on all
 // ranks, and with an error leaves all conditions as they were, with the
 // exceptions that RestoreBoundaries has.
 func prepareBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryRecord, boundaries []Boundary) (apply func(context.Context) error, err error) {
+	if len(boundaries) == 0 && len(records) == 0 {
+		return func(context.Context) error { return nil }, nil
+	}
 	if err := checkBoundaries(ctx, c, records, boundaries); err != nil {
 		return nil, err
 	}
@@ -340,9 +368,6 @@ func prepareBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryReco
 func checkBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryRecord, boundaries []Boundary) error {
 	configs, err := readConfigs(ctx, c, boundaries)
 	if err != nil {
-		return err
-	}
-	if err := agreeCount(ctx, c, "records of boundary conditions", lengthOrNil(records)); err != nil {
 		return err
 	}
 	err = comm.Protect(func() error { return compareBoundaries(records, configs) })

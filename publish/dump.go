@@ -15,6 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/xdmf"
 )
@@ -32,8 +33,8 @@ type Dumps struct {
 	o        options
 	field    field.Named
 	template string
-	series   string // path of the XDMF file
-	plan     *brick.Plan
+	series   string      // path of the XDMF file
+	own      *Plans      // nil: the plans are the caller's
 	known    xdmf.Series // on rank 0
 	read     bool        // known holds what an earlier run left
 }
@@ -55,6 +56,10 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, f field.Named,
 		kind = f.Field.Kind().String()
 		err = cmp.Or(err, f.Field.Domain().Validate())
 	}
+	if d.o.plans == nil {
+		d.own = NewPlans()
+		d.o.plans = d.own
+	}
 	abs, aerr := filepath.Abs(template)
 	err = cmp.Or(err, aerr)
 	entries := []entry{
@@ -63,22 +68,40 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, f field.Named,
 		{"the field", strconv.Quote(f.ID)},
 		{"the kind of the field", kind},
 	}
-	if err := agreeInputs(ctx, c, err, entries); err != nil {
-		return nil, named("dumps", template, err)
+	// The plan is made now, so that a layout that can't be is found now.
+	plan := d.planning()
+	err = agreeInputs(ctx, c, err, entries, plan.maxima()...)
+	if err == nil {
+		_, err = plan.plan(ctx)
 	}
-	elem := brick.Float64
-	if f.Field.Kind() == field.Complex128 {
-		elem = brick.Complex128
-	}
-	d.plan, err = brick.NewPlan(ctx, c, f.Field.Domain().Size, f.Field.Box(), elem, o.bricks()...)
+	plan.done(err)
 	if err != nil {
 		return nil, named("dumps", template, err)
 	}
 	return d, nil
 }
 
-// Close frees the memory of the series.
-func (d *Dumps) Close() { d.plan.Close() }
+// planning is that of the field, of whatever kind it is.
+func (d *Dumps) planning() *planning {
+	var size [3]int
+	var box grid.Box
+	elem := brick.Float64
+	if f := d.field.Field; f != nil {
+		size, box = f.Domain().Size, f.Box()
+		if f.Kind() == field.Complex128 {
+			elem = brick.Complex128
+		}
+	}
+	return d.o.planning(d.c, size, box, elem)
+}
+
+// Close frees the memory of the series, but for what [Reuse] gave it. It is not
+// collective.
+func (d *Dumps) Close() {
+	if d.own != nil {
+		d.own.Close()
+	}
+}
 
 // Write writes the field's present state as the dump of an increment and adds it
 // to the XDMF file. It is collective and returns the path. A file of that name is
@@ -93,14 +116,20 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64) (strin
 	}
 	path := fmt.Sprintf(d.template, increment)
 	entries := []entry{{pathEntry, strconv.Quote(path)}, {"the time", strconv.FormatFloat(time, 'g', -1, 64)}}
-	if err := agreeInputs(ctx, d.c, err, entries); err != nil {
-		return "", named("dump", path, err)
+	plan := d.planning()
+	err = agreeInputs(ctx, d.c, err, entries, plan.maxima()...)
+	var bricks *brick.Plan
+	if err == nil {
+		bricks, err = plan.plan(ctx)
 	}
-	_, err = d.plan.Write(ctx, []brick.WriteJob{{
-		Name:   fmt.Sprintf("field %q", d.field.ID),
-		Path:   path,
-		Source: &fieldSource{f: d.field, step: d.o.step},
-	}})
+	if err == nil {
+		_, err = bricks.Write(ctx, []brick.WriteJob{{
+			Name:   "field " + strconv.Quote(d.field.ID),
+			Path:   path,
+			Source: &fieldSource{f: d.field, step: d.o.step},
+		}})
+	}
+	plan.done(err)
 	if err != nil {
 		return "", named("dump", path, err)
 	}

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -79,52 +81,56 @@ type load struct {
 	head head
 	meta Metadata
 
+	copies *copies // nil when loading in place
+
 	// apply puts the saved states into the boundary conditions, on all ranks or
 	// on none.
 	apply func(context.Context) error
 }
 
-// head is what rank 0 reads and gives to the others.
-type head struct {
-	Metadata []byte
-	Fields   []string
-	Sidecar  []byte
-	Sums     map[string]uint64 // nil: the bundle has no checksums
-}
-
-func (l *load) run(ctx context.Context, invalid error) (*Loaded, error) {
-	if err := l.agree(ctx, invalid); err != nil {
+func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err error) {
+	plan, err := l.agree(ctx, invalid)
+	defer func() {
+		plan.done(err)
+		if err := l.copies.free(); err != nil {
+			l.o.log.Warn("memory of a load stays", "bundle", l.dir, "error", err)
+		}
+	}()
+	if err != nil {
 		return nil, err
 	}
 	if err := l.readHead(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.check(ctx); err != nil {
-		return nil, err
-	}
-	plan, err := brick.NewPlan(ctx, l.c, l.meta.Domain.Size, l.want.Fields[0].Field.Box(), brick.Float64, l.o.bricks()...)
+	l.apply, err = prepareBoundaries(ctx, l.c, l.meta.BoundaryConditions, l.want.Boundaries)
 	if err != nil {
 		return nil, err
 	}
-	defer plan.Close()
+	bricks, err := plan.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if l.o.inPlace {
-		err = l.readInPlace(ctx, plan)
+		err = l.readInPlace(ctx, bricks)
 	} else {
-		err = l.readThenCommit(ctx, plan)
+		err = l.readThenCommit(ctx, bricks)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if l.head.Sums == nil {
+	if !l.head.verifiable {
 		l.o.log.Warn("the bundle has no checksums: only sizes were checked", "bundle", l.dir)
 	}
-	return &Loaded{Path: l.dir, Metadata: l.meta, Sidecar: l.head.Sidecar, Verified: l.head.Sums != nil}, nil
+	return &Loaded{Path: l.dir, Metadata: l.meta, Sidecar: l.head.sidecar, Verified: l.head.verifiable}, nil
 }
 
-func (l *load) agree(ctx context.Context, err error) error {
+// agree also looks whether a kept plan fits.
+func (l *load) agree(ctx context.Context, err error) (*planning, error) {
 	path, perr := filepath.Abs(l.dir)
 	err = cmp.Or(err, perr)
 	inputs := []entry{{pathEntry, strconv.Quote(l.dir)}, {"the absolute path", strconv.Quote(path)}, {"loading in place", strconv.FormatBool(l.o.inPlace)}}
+	var box grid.Box
+	var domain grid.Domain
 	if len(l.want.Fields) == 0 {
 		err = cmp.Or(err, errors.New("no field is wanted"))
 	} else {
@@ -133,62 +139,125 @@ func (l *load) agree(ctx context.Context, err error) error {
 			ids[i] = f.ID
 			inputs = append(inputs, entry{"field " + strconv.Itoa(i), strconv.Quote(f.ID)})
 		}
-		lerr := comm.Protect(func() error {
-			_, _, err := commonLayout(l.want.Fields)
+		lerr := comm.Protect(func() (err error) {
+			box, domain, err = commonLayout(l.want.Fields)
 			return err
 		})
 		err = cmp.Or(err, CheckIDs(ids), lerr)
 	}
-	return agreeInputs(ctx, l.c, err, inputs)
+	plan := l.o.planning(l.c, domain.Size, box, brick.Float64)
+	conditions := newExtent(lengthOrNil(l.want.Boundaries))
+	err = agreeInputs(ctx, l.c, err, inputs, append(plan.maxima(), &conditions[0], &conditions[1])...)
+	return plan, cmp.Or(err, conditions.check(wantedBoundaries))
 }
 
-// readHead reads metadata, sidecar and checksums on rank 0 and checks the sizes
-// of all wanted fields there.
+// readHead reads what is small on rank 0, checks the sizes of all wanted fields
+// there, compares the bundle on all ranks with what they want, and makes room for
+// it. The outcome is agreed on.
 func (l *load) readHead(ctx context.Context) error {
 	var text []byte
-	err := l.c.OnRoot(ctx, nil, func() error {
-		h, err := l.inspect()
-		if err != nil {
+	var err error
+	if l.c.Rank() == 0 {
+		err = comm.Protect(func() (err error) {
+			text, err = l.inspect()
 			return err
-		}
-		text, err = json.Marshal(h)
-		return err
-	})
-	if err != nil {
-		return err
+		})
 	}
-	if text, err = l.c.Broadcast(ctx, 0, text); err != nil {
-		return err
+	text, lost := l.c.Broadcast(ctx, 0, text)
+	if lost != nil {
+		return lost
 	}
-	if err := json.Unmarshal(text, &l.head); err != nil {
-		return err
+	if err == nil && len(text) > 0 { // otherwise rank 0 has an error
+		err = comm.Protect(func() (err error) {
+			l.head = decodeHead(text)
+			if l.meta, err = ParseMetadata(l.head.metadata); err != nil {
+				return err
+			}
+			if l.meta.Fields == nil {
+				l.meta.Fields = l.head.fields
+			}
+			if err := l.matches(); err != nil || l.o.inPlace {
+				return err
+			}
+			l.copies, err = newCopies(l.want.Fields, l.want.Fields[0].Field.Box())
+			return err
+		})
 	}
-	l.meta, err = ParseMetadata(l.head.Metadata)
-	l.meta.Fields = l.head.Fields
 	return l.c.Agree(ctx, err)
 }
 
-// inspect checks the structure of the bundle, and reads what is small.
-func (l *load) inspect() (head, error) {
+// inspect checks the structure of the bundle, and encodes what is small and what
+// the others need to know of the rest.
+func (l *load) inspect() ([]byte, error) {
 	s, err := readStructure(l.o.fs, l.dir)
 	if err != nil {
-		return head{}, err
+		return nil, err
 	}
-	h := head{Metadata: s.text, Fields: s.info.Metadata.Fields, Sums: s.byPath()}
+	h := head{metadata: s.text, fields: s.info.Metadata.Fields, verifiable: s.info.Checksums}
+	sums := s.byPath()
 	if s.info.Sidecar {
-		h.Sidecar, err = readSidecar(l.o.fs, l.dir, h.Sums)
+		if h.sidecar, err = readSidecar(l.o.fs, l.dir, sums); err != nil {
+			return nil, err
+		}
 	}
-	return h, err
+	for _, f := range l.want.Fields {
+		h.sums = append(h.sums, sums[fieldPath(f.ID)])
+	}
+	return h.encode(), nil
 }
 
-// check compares the bundle with what this rank wants, agrees on it, and
-// prepares the boundary conditions. Nothing is changed before apply is called.
-func (l *load) check(ctx context.Context) (err error) {
-	if err := l.c.Agree(ctx, comm.Protect(l.matches)); err != nil {
-		return err
+// head is what rank 0 reads and gives to the others.
+type head struct {
+	metadata   []byte
+	fields     []string // ids in the bundle
+	sidecar    []byte   // nil: none
+	verifiable bool     // the bundle has checksums
+	sums       []uint64 // of the wanted fields, then
+}
+
+func (h head) encode() []byte {
+	var b []byte
+	for _, n := range []int{len(h.metadata), len(h.fields), len(h.sidecar), len(h.sums)} {
+		b = binary.AppendUvarint(b, uint64(n))
 	}
-	l.apply, err = prepareBoundaries(ctx, l.c, l.meta.BoundaryConditions, l.want.Boundaries)
-	return err
+	b = append(append(b, h.metadata...), h.sidecar...)
+	for _, id := range h.fields {
+		b = append(binary.AppendUvarint(b, uint64(len(id))), id...)
+	}
+	for _, sum := range h.sums {
+		b = binary.LittleEndian.AppendUint64(b, sum)
+	}
+	if h.verifiable {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// decodeHead decodes what encode made.
+func decodeHead(b []byte) head {
+	number := func() int {
+		n, width := binary.Uvarint(b)
+		b = b[width:]
+		return int(n)
+	}
+	next := func(n int) []byte {
+		piece := b[:n]
+		b = b[n:]
+		return piece
+	}
+	metadata, fields, sidecar, sums := number(), number(), number(), number()
+	h := head{metadata: next(metadata)}
+	if sidecar > 0 { // JSON is never empty
+		h.sidecar = next(sidecar)
+	}
+	for range fields {
+		h.fields = append(h.fields, string(next(number())))
+	}
+	for range sums {
+		h.sums = append(h.sums, binary.LittleEndian.Uint64(next(8)))
+	}
+	h.verifiable = b[0] == 1
+	return h
 }
 
 func (l *load) matches() error {
@@ -220,13 +289,13 @@ func (l *load) matches() error {
 	return nil
 }
 
-func (l *load) jobs(sink func(i int, src []byte, first int64) error) []brick.ReadJob {
+func (l *load) jobs(sink func(i int) brick.Sink) []brick.ReadJob {
 	jobs := make([]brick.ReadJob, len(l.want.Fields))
 	for i, f := range l.want.Fields {
 		jobs[i] = brick.ReadJob{
-			Name: fmt.Sprintf("field %q", f.ID),
+			Name: "field " + strconv.Quote(f.ID),
 			Path: filepath.Join(l.dir, filepath.FromSlash(fieldPath(f.ID))),
-			Sink: brick.SinkFunc(func(src []byte, first int64) error { return sink(i, src, first) }),
+			Sink: sink(i),
 		}
 	}
 	return jobs
@@ -235,12 +304,11 @@ func (l *load) jobs(sink func(i int, src []byte, first int64) error) []brick.Rea
 // verify compares the checksums of what was read with the recorded ones. Every
 // rank has the same numbers, so every rank comes to the same verdict.
 func (l *load) verify(crcs []uint64) error {
-	if l.head.Sums == nil {
+	if !l.head.verifiable {
 		return nil
 	}
 	for i, f := range l.want.Fields {
-		path := fieldPath(f.ID)
-		if err := checkSum(l.dir, path, crcs[i], l.head.Sums[path]); err != nil {
+		if err := checkSum(l.dir, fieldPath(f.ID), crcs[i], l.head.sums[i]); err != nil {
 			return err
 		}
 	}
@@ -249,54 +317,29 @@ func (l *load) verify(crcs []uint64) error {
 
 // readThenCommit reads all fields into one copy of the owned cells, and changes
 // the fields when all ranks have everything and it is what was written.
-func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) error {
-	size := plan.Box().Cells() * 8
-	copies := make([][]byte, len(l.want.Fields))
-	sinks := make([]pack.Sink, len(l.want.Fields))
-	crcs, err := plan.Read(ctx, l.jobs(func(i int, src []byte, first int64) error {
-		if copies[i] == nil {
-			copies[i] = make([]byte, size)
-		}
-		copy(copies[i][first*8:], src)
-		return nil
-	}))
+func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) (err error) {
+	crcs, err := plan.Read(ctx, l.jobs(func(i int) brick.Sink { return l.copies.sinks[i] }))
 	if err != nil {
 		return err
 	}
 	if err := l.verify(crcs); err != nil {
 		return err
 	}
-	err = comm.Protect(func() error {
-		for i, f := range l.want.Fields {
-			sink, err := f.Field.Sink()
-			if err == nil {
-				err = sink.CheckCells(copies[i], 0)
-			}
-			if err != nil {
-				return fmt.Errorf("field %q: %w", f.ID, err)
-			}
-			sinks[i] = sink
-		}
-		return nil
-	})
-	if err := l.c.Agree(ctx, err); err != nil {
+	if err := l.c.Agree(ctx, l.copies.checked()); err != nil {
 		return err
 	}
 	if err := l.apply(ctx); err != nil {
 		return err
 	}
-	err = comm.Protect(func() error {
-		for i, f := range l.want.Fields {
-			if err := sinks[i].WriteCells(copies[i], 0); err != nil {
-				return fmt.Errorf("field %q: %w", f.ID, err)
-			}
-			copies[i] = nil
-		}
-		return l.upload()
-	})
+	err = l.copies.commit()
+	if err == nil {
+		err = comm.Protect(l.upload)
+	}
 	return l.undefined(ctx, err)
 }
 
+// readInPlace lets the fields take what is read at once. They check by themselves
+// that they can, before they change anything.
 func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	sinks := make([]pack.Sink, len(l.want.Fields))
 	err := comm.Protect(func() error {
@@ -312,12 +355,7 @@ func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	if err := l.c.Agree(ctx, err); err != nil {
 		return err
 	}
-	crcs, err := plan.Read(ctx, l.jobs(func(i int, src []byte, first int64) error {
-		if err := sinks[i].CheckCells(src, first); err != nil {
-			return err
-		}
-		return sinks[i].WriteCells(src, first)
-	}))
+	crcs, err := plan.Read(ctx, l.jobs(func(i int) brick.Sink { return sinks[i] }))
 	if err == nil {
 		err = l.verify(crcs)
 	}

@@ -244,9 +244,11 @@ func EncodeMetadata(m Metadata) ([]byte, error) {
 		return nil, badKey("", "%d bytes of metadata, at most %d are read", len(data), maxMetadataBytes)
 	}
 	// Nothing may be published that can't be read. This covers what only shows
-	// in the whole, such as the depth of a configuration inside of it.
-	if _, err := ParseMetadata(data); err != nil {
-		return nil, err
+	// in the whole: the depth of a configuration inside of it.
+	if len(m.BoundaryConditions) > 0 {
+		if _, err := ParseMetadata(data); err != nil {
+			return nil, err
+		}
 	}
 	return data, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -45,6 +46,8 @@ type options struct {
 	brick      []brick.Option
 	inPlace    bool
 	sidecar    any
+	plans      *Plans
+	stepping   *sync.Mutex // held while onStep runs
 	node       func(*comm.Comm, context.Context) (rank, size int, err error)
 	nonceTries int // looks for rank 0's nonce
 	err        error
@@ -54,7 +57,13 @@ type options struct {
 type Option func(*options)
 
 func newOptions(opts []Option) (options, error) {
-	o := options{fs: vfs.OS, log: slog.New(slog.DiscardHandler), node: (*comm.Comm).Node, nonceTries: 10}
+	o := options{
+		fs:         vfs.OS,
+		log:        slog.New(slog.DiscardHandler),
+		stepping:   new(sync.Mutex),
+		node:       (*comm.Comm).Node,
+		nonceTries: 10,
+	}
 	for _, f := range opts {
 		if f == nil {
 			o.err = errors.New("an option is nil")
@@ -88,7 +97,8 @@ func Bricks(opts ...brick.Option) Option {
 
 // OnStep calls f on this rank when a step of a publication is done: on all ranks
 // for [StepStaged], [StepField] (on those that have cells) and [StepWritten], on
-// rank 0 for the others. A panic in f is that rank's error, until the rename. For
+// rank 0 for the others. f is called by one goroutine at a time; fields may come in
+// any order. A panic in f is that rank's error, until the rename. For
 // progress displays and tests.
 func OnStep(f func(step Step, detail string)) Option {
 	return func(o *options) { o.onStep = f }
@@ -110,9 +120,12 @@ func Logger(l *slog.Logger) Option {
 func WithSidecar(v any) Option { return func(o *options) { o.sidecar = v } }
 
 func (o *options) step(s Step, detail string) {
-	if o.onStep != nil {
-		o.onStep(s, detail)
+	if o.onStep == nil {
+		return
 	}
+	o.stepping.Lock()
+	defer o.stepping.Unlock()
+	o.onStep(s, detail)
 }
 
 func (o *options) bricks() []brick.Option {

@@ -3,13 +3,13 @@ package publish
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
+	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,18 +31,19 @@ type publication struct {
 	staging string
 	fields  string
 	meta    Metadata
-	sidecar []byte            // nil: none
-	sums    map[string]uint64 // checksums of the fields that are known already
+	sidecar []byte   // nil: none
+	sums    []uint64 // checksums of the fields, nil: not known yet
+	checked bool     // the fields are as they must be
 	lock    vfs.Lock
-	nonce   string
+	nonce   nonce
 	where   string // the directory that rank 0 made, "" if there is none
 	marked  bool   // it has our nonce
 	hook    error  // of a step's callback that panicked, until the next agreement
 }
 
 // writer puts the fields into staging. It is collective and returns the same
-// error on all ranks; sums may know the checksums of what it wrote.
-type writer func(ctx context.Context, dir string) (sums map[string]uint64, err error)
+// error on all ranks, and the fields' checksums if it knows them.
+type writer func(ctx context.Context, dir string) (sums []uint64, err error)
 
 // run publishes what the ranks have agreed on: it is the protocol from top to
 // bottom.
@@ -55,51 +56,42 @@ func (p *publication) run(ctx context.Context, write writer) error {
 		err = p.write(ctx, write)
 	}
 	if err == nil {
-		err = p.describe(ctx)
+		err = p.sum(ctx)
 	}
 	if err == nil {
-		err = p.makeDurable(ctx)
+		err = p.complete(ctx)
 	}
 	if err == nil {
-		return p.reveal(ctx)
+		err = p.reveal(ctx)
 	}
-	return p.abandon(ctx, err)
+	if err != nil && !errors.Is(err, ErrDurabilityUnknown) {
+		return p.abandon(ctx, err)
+	}
+	return err
 }
 
 // agree checks the inputs on all ranks and that they are the same, before
 // anything is created.
-func (p *publication) agree(ctx context.Context, inputs []entry, invalid error) error {
-	entries := append(p.pathEntries(), entry{"the durability", strconv.Itoa(int(p.o.durability))})
+func (p *publication) agree(ctx context.Context, inputs []entry, invalid error, maxima ...*int64) error {
+	entries := []entry{
+		{pathEntry, strconv.Quote(p.dir)},
+		{"the absolute path", strconv.Quote(p.final)},
+		{"the durability", strconv.Itoa(int(p.o.durability))},
+	}
 	if invalid == nil {
-		var meta []entry
-		meta, invalid = p.metadataEntries()
-		entries = append(entries, meta...)
+		var text []byte
+		text, invalid = p.agreedMetadata()
+		entries = append(entries, entry{metadataEntry, string(text)})
 	}
 	entries = append(entries, entry{"the sidecar", string(p.sidecar)})
-	return agreeInputs(ctx, p.c, invalid, append(entries, inputs...))
+	return agreeInputs(ctx, p.c, invalid, append(entries, inputs...), maxima...)
 }
 
-func (p *publication) pathEntries() []entry {
-	return []entry{{pathEntry, strconv.Quote(p.dir)}, {"the absolute path", strconv.Quote(p.final)}}
-}
-
-// metadataEntries lists what the ranks must agree on, key by key.
-func (p *publication) metadataEntries() ([]entry, error) {
+// agreedMetadata encodes what the ranks must have alike.
+func (p *publication) agreedMetadata() ([]byte, error) {
 	meta := p.meta
 	meta.Decomposition, meta.Writer = nil, nil // rank 0's are recorded
-	text, err := EncodeMetadata(meta)
-	if err != nil {
-		return nil, err
-	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(text, &keys); err != nil {
-		return nil, err
-	}
-	var list []entry
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		list = append(list, entry{"the metadata's " + key, string(keys[key])})
-	}
-	return list, nil
+	return EncodeMetadata(meta)
 }
 
 // onRoot runs f on rank 0 and agrees on its outcome.
@@ -117,8 +109,25 @@ func (p *publication) step(s Step, detail string) {
 	p.hook = cmp.Or(p.hook, err)
 }
 
-// stage takes the lock of the final path and makes a fresh staging directory.
-func (p *publication) stage(ctx context.Context) error { return p.onRoot(ctx, p.claim) }
+// stage takes the lock of the final path and makes a fresh staging directory. All
+// ranks learn its nonce.
+func (p *publication) stage(ctx context.Context) error {
+	err := p.hook
+	nonce := []int64{math.MinInt64, math.MinInt64} // rank 0's is the maximum
+	if err == nil && p.c.Rank() == 0 {
+		err = cmp.Or(comm.Protect(p.claim), p.hook)
+		for i := range nonce {
+			nonce[i] = int64(binary.LittleEndian.Uint64(p.nonce[8*i:]))
+		}
+	}
+	if err := p.c.AgreeMax(ctx, err, nonce); err != nil {
+		return err
+	}
+	for i, word := range nonce {
+		binary.LittleEndian.PutUint64(p.nonce[8*i:], uint64(word))
+	}
+	return nil
+}
 
 func (p *publication) mustNotExist() error {
 	exists, err := vfs.Exists(p.o.fs, p.final)
@@ -128,23 +137,20 @@ func (p *publication) mustNotExist() error {
 	return err
 }
 
-// seenByAll makes one rank of each node find rank 0's nonce, so that a path that
-// is local to a node is found before anything is written to it.
+// seenByAll makes one rank of each node but that of rank 0 find its nonce, so that
+// a path that is local to a node is found before anything is written to it.
 func (p *publication) seenByAll(ctx context.Context) error {
-	nonce, err := p.c.Broadcast(ctx, 0, []byte(p.nonce))
+	rank, size, err := p.o.node(p.c, ctx)
 	if err != nil {
 		return err
 	}
-	p.nonce = string(nonce)
-	rank, _, err := p.o.node(p.c, ctx)
-	if err != nil {
-		return err
-	}
-	if rank == 0 {
-		err = p.awaitNonce(ctx)
-	}
-	if err := p.c.Agree(ctx, err); err != nil {
-		return err
+	if size < p.c.Size() { // on all ranks or on none
+		if rank == 0 && p.c.Rank() > 0 {
+			err = p.awaitNonce(ctx)
+		}
+		if err := p.c.Agree(ctx, err); err != nil {
+			return err
+		}
 	}
 	p.step(StepStaged, p.staging)
 	return nil
@@ -160,55 +166,76 @@ func (p *publication) write(ctx context.Context, write writer) error {
 	return nil
 }
 
-// describe writes metadata, sidecar and checksums beside the fields, after a look
-// at the fields themselves: what would not load is not published.
-func (p *publication) describe(ctx context.Context) error {
+// sum makes the checksums of fields that a callback wrote, after a look at them.
+func (p *publication) sum(ctx context.Context) error {
+	if p.sums != nil {
+		return nil
+	}
 	size := p.meta.Domain.Cells() * 8
 	if err := p.onRoot(ctx, func() error { return p.checkFields(size) }); err != nil {
 		return err
 	}
-	if p.sums == nil {
+	if p.o.durability == Full {
+		if err := brick.Durable(ctx, p.c, p.o.fs, p.paths()); err != nil {
+			return fmt.Errorf("sync: %w", err)
+		}
+	}
+	var err error
+	p.sums, err = brick.Checksums(ctx, p.c, p.o.fs, p.paths(), size)
+	p.checked = true
+	return err
+}
+
+// complete puts beside the fields what describes them, after a look at the fields
+// themselves: what would not load is not published. Then staging is what the bundle
+// will be, and durable but for its own entries, which follow when its nonce is gone.
+func (p *publication) complete(ctx context.Context) error {
+	return p.onRoot(ctx, func() error {
+		if !p.checked {
+			if err := p.checkFields(p.meta.Domain.Cells() * 8); err != nil {
+				return err
+			}
+		}
+		if err := p.describe(); err != nil {
+			return err
+		}
 		if p.o.durability == Full {
-			if err := brick.Durable(ctx, p.c, p.o.fs, p.paths()); err != nil {
+			if err := p.o.fs.SyncDir(p.fields); err != nil {
 				return fmt.Errorf("sync: %w", err)
 			}
 		}
-		crcs, err := brick.Checksums(ctx, p.c, p.o.fs, p.paths(), size)
-		if err != nil {
-			return err
-		}
-		p.sums = make(map[string]uint64, len(crcs))
-		for i, id := range p.meta.Fields {
-			p.sums[id] = crcs[i]
-		}
-	}
-	return p.onRoot(ctx, func() error {
-		meta := p.meta
-		meta.Writer = &Writer{Version: Version, Created: time.Now().UTC().Truncate(time.Second)}
-		text, err := EncodeMetadata(meta)
-		if err != nil {
-			return err
-		}
-		if err := p.put(metadataFile, text); err != nil {
-			return err
-		}
-		sums := []fileChecksum{{metadataFile, pack.Sum(text)}}
-		if p.sidecar != nil {
-			if err := p.put(sidecarFile, p.sidecar); err != nil {
-				return err
-			}
-			sums = append(sums, fileChecksum{sidecarFile, pack.Sum(p.sidecar)})
-		}
-		p.step(StepMetadata, p.staging)
-		for _, id := range p.meta.Fields {
-			sums = append(sums, fileChecksum{fieldPath(id), p.sums[id]})
-		}
-		if err := p.put(checksumsFile, formatChecksums(sums)); err != nil {
-			return err
-		}
-		p.step(StepChecksums, p.staging)
-		return nil
+		p.step(StepSynced, p.staging)
+		return p.hook
 	})
+}
+
+// describe writes metadata, sidecar and checksums.
+func (p *publication) describe() error {
+	meta := p.meta
+	meta.Writer = &Writer{Version: Version, Created: time.Now().UTC().Truncate(time.Second)}
+	text, err := EncodeMetadata(meta)
+	if err != nil {
+		return err
+	}
+	if err := p.put(metadataFile, text); err != nil {
+		return err
+	}
+	sums := []fileChecksum{{metadataFile, pack.Sum(text)}}
+	if p.sidecar != nil {
+		if err := p.put(sidecarFile, p.sidecar); err != nil {
+			return err
+		}
+		sums = append(sums, fileChecksum{sidecarFile, pack.Sum(p.sidecar)})
+	}
+	p.step(StepMetadata, p.staging)
+	for i, id := range p.meta.Fields {
+		sums = append(sums, fileChecksum{fieldPath(id), p.sums[i]})
+	}
+	if err := p.put(checksumsFile, formatChecksums(sums)); err != nil {
+		return err
+	}
+	p.step(StepChecksums, p.staging)
+	return nil
 }
 
 func (p *publication) put(name string, data []byte) error {
@@ -257,27 +284,9 @@ func (p *publication) paths() []string {
 	return paths
 }
 
-// makeDurable syncs the directory of the fields; the files are durable already,
-// and staging itself follows when its nonce is gone.
-func (p *publication) makeDurable(ctx context.Context) error {
-	return p.onRoot(ctx, func() error {
-		if p.o.durability == Full {
-			if err := p.o.fs.SyncDir(p.fields); err != nil {
-				return fmt.Errorf("sync: %w", err)
-			}
-		}
-		p.step(StepSynced, p.staging)
-		return nil
-	})
-}
-
 // reveal renames staging to the final path. From the rename on the bundle stays,
 // so a cancelled context doesn't count any more.
 func (p *publication) reveal(ctx context.Context) error {
-	if err := p.c.Agree(ctx, p.hook); err != nil {
-		return p.abandon(ctx, err)
-	}
-	ctx = context.WithoutCancel(ctx)
 	var err error
 	if p.c.Rank() == 0 {
 		err = comm.Protect(p.putInPlace)
@@ -285,15 +294,11 @@ func (p *publication) reveal(ctx context.Context) error {
 			p.o.log.Warn("the callback of a step panicked after the rename", "path", p.final, "error", p.hook)
 		}
 	}
-	err = p.c.Agree(ctx, err)
-	switch {
-	case errors.Is(err, ErrDurabilityUnknown):
+	err = p.c.Agree(context.WithoutCancel(ctx), err)
+	if errors.Is(err, ErrDurabilityUnknown) {
 		p.unlock()
-		return err
-	case err != nil:
-		return p.abandon(ctx, err)
 	}
-	return nil
+	return err
 }
 
 // putInPlace runs on rank 0. Up to the rename it fails without a trace; then it
@@ -396,7 +401,7 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	if err := p.agree(ctx, nil, err); err != nil {
 		return named("publish", dir, err)
 	}
-	err = p.run(ctx, func(ctx context.Context, dir string) (map[string]uint64, error) {
+	err = p.run(ctx, func(ctx context.Context, dir string) ([]uint64, error) {
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
 	})
 	return named("publish", dir, err)

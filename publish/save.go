@@ -12,7 +12,6 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
-	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // State is an accepted state of a solver: what a bundle is made of. All ranks
@@ -34,6 +33,10 @@ type State struct {
 // are widened; complex fields are refused, since a bundle holds what can't be
 // recomputed. The errors are those of [Directory].
 func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...Option) error {
+	return named("publish", dir, saveBundle(ctx, c, dir, s, opts))
+}
+
+func saveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts []Option) (err error) {
 	o, err := newOptions(opts)
 	var meta Metadata
 	var box grid.Box
@@ -53,48 +56,46 @@ func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...
 	sidecar, jerr := encodeSidecar(s.Sidecar, maxSidecarBytes)
 	p, perr := newPublication(c, dir, meta, o)
 	p.sidecar = sidecar
-	err = cmp.Or(err, perr, serr, jerr)
+	plan := o.planning(c, meta.Domain.Size, box, brick.Float64)
+	defer func() { plan.done(err) }()
+	conditions := newExtent(lengthOrNil(s.Boundaries))
+	maxima := append(plan.maxima(), &conditions[0], &conditions[1])
 	// The hooks of boundary conditions may be collective, so they run when every
 	// rank is known to be here, with the same domain and fields.
-	if err := p.agree(ctx, inputs, err); err != nil {
-		return named("publish", dir, err)
+	if err := p.agree(ctx, inputs, cmp.Or(err, perr, serr, jerr), maxima...); err != nil {
+		return err
 	}
-	p.meta.BoundaryConditions, err = saveBoundaries(ctx, c, s.Boundaries)
-	if err != nil {
-		return named("publish", dir, err)
+	if err := conditions.check(wantedBoundaries); err != nil {
+		return err
+	}
+	if p.meta.BoundaryConditions, err = saveBoundaries(ctx, c, s.Boundaries); err != nil {
+		return err
 	}
 	// The records are the same on all ranks, and so is what is wrong with them.
-	if _, err := EncodeMetadata(p.meta); err != nil {
-		return named("publish", dir, inputError(err))
+	if s.Boundaries != nil {
+		if _, err := EncodeMetadata(p.meta); err != nil {
+			return inputError(err)
+		}
 	}
-	plan, err := brick.NewPlan(ctx, c, meta.Domain.Size, box, brick.Float64, o.bricks()...)
+	bricks, err := plan.plan(ctx)
 	if errors.Is(err, brick.ErrLayout) || errors.Is(err, brick.ErrDisagree) {
 		err = inputError(err)
 	}
 	if err != nil {
-		return named("publish", dir, err)
+		return err
 	}
-	defer plan.Close()
 	p.meta.Decomposition = &Decomposition{MPISize: c.Size(), LocalSize: box.Size, LocalOffset: box.Low}
-	return named("publish", dir, p.run(ctx, func(ctx context.Context, dir string) (map[string]uint64, error) {
+	return p.run(ctx, func(ctx context.Context, dir string) ([]uint64, error) {
 		jobs := make([]brick.WriteJob, len(s.Fields))
 		for i, f := range s.Fields {
 			jobs[i] = brick.WriteJob{
-				Name:   fmt.Sprintf("field %q", f.ID),
+				Name:   "field " + strconv.Quote(f.ID),
 				Path:   filepath.Join(dir, f.ID+fieldSuffix),
 				Source: &fieldSource{f: f, step: p.o.step},
 			}
 		}
-		crcs, err := plan.Write(ctx, jobs)
-		if err != nil {
-			return nil, err
-		}
-		sums := make(map[string]uint64, len(crcs))
-		for i, f := range s.Fields {
-			sums[f.ID] = crcs[i]
-		}
-		return sums, nil
-	}))
+		return bricks.Write(ctx, jobs)
+	})
 }
 
 // metadata describes the state, and gives the box that all fields share.
@@ -144,24 +145,4 @@ func commonLayout(fields []field.Named) (grid.Box, grid.Domain, error) {
 		}
 	}
 	return box, domain, nil
-}
-
-// fieldSource opens the field's source at the first use, so that a device that
-// fails is an error of this field at the moment it is written.
-type fieldSource struct {
-	f      field.Named
-	step   func(Step, string)
-	source pack.Source
-}
-
-func (s *fieldSource) ReadCells(dst []byte, first int64) error {
-	if s.source == nil {
-		s.step(StepField, s.f.ID)
-		source, err := s.f.Field.Source()
-		if err != nil {
-			return err
-		}
-		s.source = source
-	}
-	return s.source.ReadCells(dst, first)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,7 @@ type Service struct {
 	cfg   Config
 	o     options
 	opts  []Option
+	own   *Plans // nil: the plans are the caller's
 	dir   checkpoints
 	ready bool  // the directory stands
 	last  int64 // increment that is on disk already: saved or restored; -1: none
@@ -66,6 +68,10 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
 	var err error
 	s.o, err = newOptions(opts)
+	if s.o.plans == nil {
+		s.own = NewPlans()
+		s.opts = append(slices.Clip(opts), Reuse(s.own))
+	}
 	err = cmp.Or(err, cfg.Validate())
 	if cfg.Checkpoint.Keep > 0 && s.o.durability != Full {
 		err = cmp.Or(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
@@ -101,8 +107,13 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	return s, nil
 }
 
-// Close stops listening to signals.
+// Close stops listening to signals and frees the memory that is kept between saves,
+// but for what [Reuse] gave it. It is not collective, and may be called several
+// times.
 func (s *Service) Close() {
+	if s.own != nil {
+		s.own.Close()
+	}
 	if s.inbox != nil {
 		signal.Stop(s.inbox)
 	}

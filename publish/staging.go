@@ -22,9 +22,15 @@ const (
 	suffixLock    = ".publishing.lock"
 	ownerName     = ".owner" // in staging: the nonce of its owner
 
-	nonceDigits   = 32
+	nonceDigits   = 2 * len(nonce{})
 	longestSuffix = len(suffixStaging) + 1 + nonceDigits
 )
+
+// nonce tells a staging directory from those of other jobs.
+type nonce [16]byte
+
+// String is how it is written.
+func (n nonce) String() string { return hex.EncodeToString(n[:]) }
 
 // leftover reports whether name is what a publication or a removal of bundle
 // base may leave behind; its lock is another matter.
@@ -69,11 +75,9 @@ func (p *publication) claim() error {
 	if err := p.mustNotExist(); err != nil {
 		return err
 	}
-	var b [nonceDigits / 2]byte
-	if _, err := rand.Read(b[:]); err != nil {
+	if _, err := rand.Read(p.nonce[:]); err != nil {
 		return err
 	}
-	p.nonce = hex.EncodeToString(b[:])
 	if err := p.clear(); err != nil {
 		return fmt.Errorf("clear staging: %w", err)
 	}
@@ -84,7 +88,7 @@ func (p *publication) claim() error {
 	if err := p.o.fs.Mkdir(p.fields, 0o777); err != nil {
 		return fmt.Errorf("make staging: %w", err)
 	}
-	if err := vfs.WriteFile(p.o.fs, filepath.Join(p.staging, ownerName), []byte(p.nonce), 0o666, false); err != nil {
+	if err := vfs.WriteFile(p.o.fs, filepath.Join(p.staging, ownerName), []byte(p.nonce.String()), 0o666, false); err != nil {
 		return fmt.Errorf("make staging: %w", err)
 	}
 	p.marked = true
@@ -95,7 +99,7 @@ func (p *publication) claim() error {
 // in one step before it removes it: should its owner be alive after all, it finds
 // nothing instead of a half.
 func (p *publication) clear() error {
-	doomed := p.final + suffixRemoving + "." + p.nonce
+	doomed := p.final + suffixRemoving + "." + p.nonce.String()
 	err := p.o.fs.Rename(p.staging, doomed)
 	switch {
 	case err == nil:
@@ -153,7 +157,7 @@ func (p *publication) checkNonce(dir string) error {
 		return fmt.Errorf("%s: %w: %w", dir, ErrTakenOver, err)
 	case err != nil:
 		return err
-	case string(got) != p.nonce:
+	case string(got) != p.nonce.String():
 		return fmt.Errorf("%s: %w", dir, ErrTakenOver)
 	}
 	return nil
@@ -183,7 +187,7 @@ func (p *publication) setApart() error {
 // moveApart renames staging, and gives it back if it turns out to be another
 // job's.
 func (p *publication) moveApart() error {
-	apart := p.staging + "." + p.nonce
+	apart := p.staging + "." + p.nonce.String()
 	err := p.o.fs.Rename(p.staging, apart)
 	if errors.Is(err, fs.ErrNotExist) {
 		p.where = ""

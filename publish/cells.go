@@ -1,0 +1,167 @@
+package publish
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/shm"
+	"github.com/fieldstone-io/fieldstone/pack"
+)
+
+// fieldSource opens the field's source at the first use, so that a device that
+// fails is an error of this field at the moment it is written.
+type fieldSource struct {
+	f      field.Named
+	step   func(Step, string)
+	source pack.Source
+}
+
+func (s *fieldSource) open() error {
+	if s.source != nil {
+		return nil
+	}
+	s.step(StepField, s.f.ID)
+	source, err := s.f.Field.Source()
+	s.source = source
+	return err
+}
+
+func (s *fieldSource) ReadCells(dst []byte, first int64) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	return s.source.ReadCells(dst, first)
+}
+
+// ReadRows makes it a [pack.RowSource], whatever the field's own source is.
+func (s *fieldSource) ReadRows(dst []byte, first int64, n, rows, dstRow int) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if r, ok := s.source.(pack.RowSource); ok {
+		return r.ReadRows(dst, first, n, rows, dstRow)
+	}
+	size := s.f.Field.Kind().DiskSize()
+	for i := range rows {
+		if err := s.source.ReadCells(dst[i*dstRow:i*dstRow+n*size], first+int64(i*n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copies hold the owned cells of fields, float64 and packed, until all that was
+// read is known to be good.
+type copies struct {
+	memory *shm.Memory
+	sinks  []*copySink
+}
+
+// newCopies makes room for fields that all own box.
+func newCopies(fields []field.Named, box grid.Box) (*copies, error) {
+	size := int(box.Cells()) * 8
+	memory, err := shm.Alloc(size * len(fields))
+	if err != nil {
+		return nil, err
+	}
+	c := &copies{memory: memory, sinks: make([]*copySink, len(fields))}
+	for i, f := range fields {
+		cells := memory.Bytes[i*size : (i+1)*size : (i+1)*size]
+		c.sinks[i] = &copySink{f: f, cells: cells}
+	}
+	return c, nil
+}
+
+// free gives the memory back.
+func (c *copies) free() error {
+	if c == nil {
+		return nil
+	}
+	return c.memory.Free()
+}
+
+// checked is the first error of a field that can't take what was read for it.
+func (c *copies) checked() error {
+	for _, s := range c.sinks {
+		err := s.err
+		if s.sink == nil && err == nil { // no cell came: this rank has none
+			s.check(s.cells, 0)
+			err = s.err
+		}
+		if err != nil {
+			return fmt.Errorf("field %q: %w", s.f.ID, err)
+		}
+	}
+	return nil
+}
+
+// commit puts the cells into the fields, several at the same time. The error is
+// that of the first field that has one.
+func (c *copies) commit() error {
+	errs := make([]error, len(c.sinks))
+	next := make(chan int, len(errs))
+	for i := range errs {
+		next <- i
+	}
+	close(next)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(errs)) {
+		workers.Go(func() {
+			for i := range next {
+				s := c.sinks[i]
+				errs[i] = comm.Protect(func() error { return s.sink.WriteCells(s.cells, 0) })
+			}
+		})
+	}
+	workers.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("field %q: %w", c.sinks[i].f.ID, err)
+		}
+	}
+	return nil
+}
+
+// copySink takes what is read for a field. Whether the field can take it is looked
+// at while it passes by; what is wrong with it matters only if the file is good, and
+// waits in err.
+type copySink struct {
+	f     field.Named
+	cells []byte
+	sink  pack.Sink // of the field, from the first cells on
+	err   error
+}
+
+func (s *copySink) WriteCells(src []byte, first int64) error {
+	n := copy(s.cells[8*first:], src)
+	s.check(s.cells[8*first:][:n], first)
+	return nil
+}
+
+// WriteRows is WriteCells of rows that lie apart.
+func (s *copySink) WriteRows(src []byte, first int64, n, rows, srcRow int) error {
+	cells := s.cells[8*first:][:8*n*rows]
+	for i := range rows {
+		copy(cells[8*n*i:8*n*(i+1)], src[i*srcRow:])
+	}
+	s.check(cells, first)
+	return nil
+}
+
+func (s *copySink) check(cells []byte, first int64) {
+	if s.err != nil {
+		return
+	}
+	s.err = comm.Protect(func() (err error) {
+		if s.sink == nil {
+			if s.sink, err = s.f.Field.Sink(); err != nil {
+				return err
+			}
+		}
+		return s.sink.CheckCells(cells, first)
+	})
+}
