@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fieldstone-io/fieldstone/bench/plan"
 )
@@ -45,15 +46,12 @@ func nameOf(c plan.Case) string {
 	return fmt.Sprintf("%s %d x %dx%dx%d, ranks %dx%dx%d, halo %d, %s", c.Kind, c.Fields, n[0], n[1], n[2], p[0], p[1], p[2], c.Halo, place)
 }
 
-func with(c plan.Case, repeats int, seconds float64, contestants ...string) plan.Case {
-	c.Repeats, c.Seconds, c.Contestants = repeats, seconds, contestants
-	return c
+// ofFieldstone tells Fieldstone's own contestants from the others.
+func ofFieldstone(contestant string) bool {
+	for _, prefix := range []string{"fieldstone", "inplace", "all-or-nothing", "pack-stream", "chunks"} {
+		if strings.HasPrefix(contestant, prefix) {
+			return true
+		}
+	}
+	return contestant == "pack"
 }
-
-var (
-	basic  = []string{"floor", "fieldstone", "common"}
-	peers  = []string{"floor", "fieldstone", "common", "hdf5", "pnetcdf"}
-	all    = []string{"floor", "fieldstone", "common", "rows", "hdf5", "pnetcdf", "separate", "fieldstone-posix", "fieldstone-mpiio"}
-	loads  = []string{"pread", "inplace", "all-or-nothing"}
-	loaded = []string{"pread", "inplace", "all-or-nothing", "common-load", "rows-load", "hdf5-load", "pnetcdf-load"}
-)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,15 +19,10 @@ import (
 
 // A launcher runs jobs of MPI.
 type launcher struct {
-	build        string // the folder with <mpi>/bench/worker and the libraries
-	tmpfs, disk  string
-	limit        time.Duration // of one launch
-	stderr       io.Writer
-	bind         string
-	cores        int
-	scratch      string
-	environment  []string
-	fileSequence int
+	build       string // the folder with <mpi>/bench/worker and the libraries
+	tmpfs, disk string
+	limit       time.Duration // of one launch
+	bind        string        // what Open MPI binds ranks to
 }
 
 // command is the launcher's command line of a program on all ranks of a launch.
@@ -46,8 +40,7 @@ func (r *launcher) command(l plan.Launch, program ...string) []string {
 
 // run launches the worker and hands over each line that it prints.
 func (r *launcher) run(ctx context.Context, l plan.Launch, use func(plan.Line)) error {
-	r.fileSequence++
-	path := filepath.Join(r.scratch, fmt.Sprintf("job%d.json", r.fileSequence))
+	path := filepath.Join(r.tmpfs, "job.json")
 	folder := filepath.Join(r.build, l.MPI, "bench")
 	job, err := json.Marshal(plan.Job{Launch: l, Libraries: folder, Tmpfs: r.tmpfs, Disk: r.disk})
 	if err != nil {
@@ -76,7 +69,6 @@ func (r *launcher) start(ctx context.Context, args []string, use func(line []byt
 	cmd.WaitDelay = 5 * time.Second
 	// Open MPI refuses to run as root, as in containers, unless told twice.
 	cmd.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-	cmd.Env = append(cmd.Env, r.environment...)
 	var messages bytes.Buffer
 	cmd.Stderr = &messages
 	out, err := cmd.StdoutPipe()

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -24,8 +24,9 @@ func main() {
 }
 
 func run() error {
-	quick := flag.Bool("quick", false, "the short form")
+	short := flag.Bool("quick", false, "the short form")
 	build := flag.String("build", "build", "folder of the workers and the peers' libraries")
+	results := flag.String("results", "bench/results", "folder for tables and figures")
 	only := flag.String("case", "", "only cases whose name matches this regular expression")
 	who := flag.String("contestants", "", "only these contestants of each case, by comma; the first is the yardstick")
 	component := flag.String("component", "", "only launches of this component: ompio, romio, mpich")
@@ -52,9 +53,19 @@ func run() error {
 	if disk, err = filepath.Abs(disk); err != nil {
 		return err
 	}
-	r := &launcher{build: *build, tmpfs: tmpfs, disk: disk, scratch: tmpfs, limit: 5 * time.Minute, bind: *bind, cores: runtime.NumCPU()}
-	all := newResults()
-	for _, l := range launches(*quick) {
+	if err := os.MkdirAll(*results, 0o777); err != nil {
+		return err
+	}
+	e := full
+	if *short {
+		e = quick
+	}
+	s := newSuite(e)
+	r := &launcher{build: *build, tmpfs: tmpfs, disk: disk, limit: 5 * time.Minute, bind: *bind}
+	found := newResults()
+	about := thisMachine()
+	var errs []error
+	for _, l := range s.launches {
 		if *component != "" && l.Component != *component {
 			continue
 		}
@@ -74,15 +85,51 @@ func run() error {
 		if l.Cases = kept; len(kept) == 0 {
 			continue
 		}
-		all.note(l)
-		began := time.Now()
-		fmt.Fprintf(os.Stderr, "%v: %d cases", l, len(kept))
-		err := r.run(ctx, l, func(line plan.Line) { all.add(l.Component, line) })
-		fmt.Fprintf(os.Stderr, ", %.1f s\n", time.Since(began).Seconds())
-		if err != nil {
+		if err := r.record(ctx, l, found); err != nil {
+			errs = append(errs, err)
 			fmt.Fprintln(os.Stderr, err)
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	print(all)
-	return nil
+	errs = append(errs, found.failed()...)
+	return errors.Join(append(errs, report(*results, s, found, about))...)
+}
+
+// record runs a launch and keeps what it says.
+func (r *launcher) record(ctx context.Context, l plan.Launch, found *results) error {
+	found.note(l)
+	before, began, ours := readUsage(), time.Now(), childTime()
+	err := r.run(ctx, l, func(line plan.Line) { found.add(l.Component, line) })
+	j := jobRecord{Seconds: time.Since(began).Seconds(), Others: before.others(readUsage(), childTime()-ours)}
+	if err != nil {
+		j.Error = err.Error()
+	}
+	found.end(l, j)
+	fmt.Fprintf(os.Stderr, "%v: %d cases, %.1f s\n", l, len(l.Cases), j.Seconds)
+	return err
+}
+
+// report writes what was found: tables to the terminal and, with everything else, to
+// the folder.
+func report(folder string, s *suite, found *results, about machine) error {
+	entries := summarise(s.measures, found)
+	said := verdict(about, found.jobs, entries)
+	head := fmt.Sprintf("%s, %d cores, Linux %s", about.Processor, about.Cores, about.Kernel)
+	if s.scaled != "" {
+		said += "\n" + s.scaled + "."
+	}
+	text, markdown := head+"\n"+said+"\n", "# Fieldstone and the floors\n\n"+head+"\n\n"+said+"\n"
+	for _, t := range tables(s, found, entries) {
+		text += "\n" + t.text()
+		markdown += "\n" + t.markdown()
+	}
+	fmt.Print(text)
+	return errors.Join(
+		writeJSON(folder, "summary.json", entries),
+		writeJSON(folder, "results.json", raw{about, found.jobs, found.series()}),
+		os.WriteFile(filepath.Join(folder, "tables.txt"), []byte(text), 0o666),
+		os.WriteFile(filepath.Join(folder, "tables.md"), []byte(markdown), 0o666),
+	)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/fieldstone-io/fieldstone/bench/plan"
 	"github.com/fieldstone-io/fieldstone/bench/stats"
 )
@@ -18,16 +20,23 @@ type results struct {
 	cases      []plan.Case // in the order of their first launch
 	components []string
 	lines      map[key]*plan.Line
+	busy       map[key]bool // component and case: something else ran meanwhile
+	jobs       []jobRecord
 }
 
-func newResults() *results { return &results{lines: make(map[key]*plan.Line)} }
+func newResults() *results {
+	return &results{lines: make(map[key]*plan.Line), busy: make(map[key]bool)}
+}
 
 // note makes the cases of a launch known.
 func (r *results) note(l plan.Launch) {
 	for _, c := range l.Cases {
 		known := false
-		for _, k := range r.cases {
-			known = known || k.Name == c.Name
+		for i, k := range r.cases {
+			if k.Name == c.Name {
+				r.cases[i].Contestants = union(k.Contestants, c.Contestants)
+				known = true
+			}
 		}
 		if !known {
 			r.cases = append(r.cases, c)
@@ -39,6 +48,18 @@ func (r *results) note(l plan.Launch) {
 		}
 	}
 	r.components = append(r.components, l.Component)
+}
+
+// end notes how a launch went.
+func (r *results) end(l plan.Launch, j jobRecord) {
+	for _, c := range l.Cases {
+		j.Cases = append(j.Cases, c.Name)
+		if j.Others > othersLimit {
+			r.busy[key{Component: l.Component, Case: c.Name}] = true
+		}
+	}
+	j.Job = l.String()
+	r.jobs = append(r.jobs, j)
 }
 
 func (r *results) add(component string, l plan.Line) {
@@ -76,4 +97,35 @@ func (r *results) ratio(component, name, ours, theirs string) (ratio, spread flo
 	}
 	ratio, spread = stats.Ratio(a, b)
 	return ratio, spread, true
+}
+
+// series are all lines, for results.json.
+func (r *results) series() (all []rawSeries) {
+	for _, component := range r.components {
+		for _, c := range r.cases {
+			for _, name := range c.Contestants {
+				l := r.lines[key{component, c.Name, name}]
+				if l == nil {
+					continue
+				}
+				s := rawSeries{Component: component, Line: *l}
+				if len(l.Seconds) > 0 {
+					s.Median, s.Spread = stats.Median(l.Seconds), stats.Spread(l.Seconds)
+				}
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// failed are the errors of Fieldstone itself: they fail the run. A peer's only take it
+// out.
+func (r *results) failed() (errs []error) {
+	for k, l := range r.lines {
+		if l.Error != "" && ofFieldstone(k.Contestant) {
+			errs = append(errs, fmt.Errorf("%s, %s, %s: %s", k.Component, k.Case, k.Contestant, l.Error))
+		}
+	}
+	return errs
 }

@@ -48,6 +48,7 @@ var contestants = map[string]contestant{
 	"pack-naive":      packing("pack_naive"),
 	"pack-rows":       packing("pack_rows"),
 	"pack":            packOurs,
+	"pack-stream":     packStream,
 	"chunks":          chunksOnly,
 	"chunks-sum":      chunksSummed,
 	"chunks-sum-file": chunksToFile,

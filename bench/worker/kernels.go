@@ -46,6 +46,16 @@ func packOurs(w *worker, s *state) (turn, error) {
 	}, nil
 }
 
+// packStream is the same with streaming stores, as for a copy that isn't read soon.
+func packStream(w *worker, s *state) (turn, error) {
+	l := s.packLayout()
+	dst := pack.Bytes(s.packed[0])
+	return turn{
+		run:   func() error { return pack.PackBytes(dst, s.padded[0], l, 0) },
+		check: s.checkPacked,
+	}, nil
+}
+
 // inChunks packs the brick piece by piece and lets use have each piece.
 func (s *state) inChunks(chunk []byte, use func(offset int64, piece []byte) error) error {
 	l, total := s.packLayout(), 8*s.share
