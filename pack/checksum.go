@@ -13,6 +13,9 @@ type Checksum struct {
 	closed  uint64 // remainder of the others, each followed up to the file's end
 	err     error
 
+	folded   [16]uint64 // in place of open while isFolded
+	isFolded bool
+
 	recent [4]struct {
 		gap int64
 		by  *operator
@@ -40,15 +43,22 @@ func (c *Checksum) Reset(fileSize int64) {
 // ascending offsets are fast: a gap that was met before costs a few
 // nanoseconds. Add does not allocate once its gaps are known.
 func (c *Checksum) Add(offset int64, piece []byte) {
-	n := int64(len(piece))
+	if c.seek(offset, int64(len(piece))) {
+		c.open = kernels.remainder(c.open, piece, nil)
+	}
+}
+
+// seek moves the open remainder to the given offset, where n bytes are going to
+// be added to it. It reports whether they are.
+func (c *Checksum) seek(offset, n int64) bool {
 	if offset < 0 || offset > c.size || n > c.size-offset {
 		if c.err == nil {
 			c.err = fmt.Errorf("checksum: %d bytes at offset %d lie outside a file of %d bytes", n, offset, c.size)
 		}
-		return
+		return false
 	}
 	if n == 0 {
-		return
+		return false
 	}
 	if offset < c.end {
 		c.closed ^= shift(c.open, c.size-c.end)
@@ -56,9 +66,26 @@ func (c *Checksum) Add(offset int64, piece []byte) {
 	} else if offset > c.end && c.open != 0 {
 		c.open = c.skip(c.open, offset-c.end)
 	}
-	c.open = remainder(c.open, piece)
 	c.end = offset + n
 	c.covered += n
+	return true
+}
+
+// Join takes over what the other checksum has: pieces of the same file that do
+// not overlap those of c, such as what another goroutine has added. The other
+// checksum stays as it is.
+func (c *Checksum) Join(other *Checksum) {
+	if c.err == nil {
+		c.err = other.err
+	}
+	if c.size != other.size {
+		if c.err == nil {
+			c.err = fmt.Errorf("checksum: joined with that of a file of %d bytes, want %d", other.size, c.size)
+		}
+		return
+	}
+	c.closed ^= other.Part()
+	c.covered += other.covered
 }
 
 // Part returns this rank's part. The parts of all ranks combine with XOR, and
@@ -71,8 +98,9 @@ func (c *Checksum) Part() uint64 {
 // the size of the file.
 func (c *Checksum) Covered() int64 { return c.covered }
 
-// Err returns the first misuse: a negative file size, or a piece outside the
-// file, which was then left out.
+// Err returns the first misuse: a negative file size, a piece outside the file,
+// or a join with a checksum of another size. The piece, or the other checksum,
+// was left out.
 func (c *Checksum) Err() error { return c.err }
 
 // Finish returns the CRC-64/NVME of a file of fileSize bytes from the XOR of

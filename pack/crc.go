@@ -64,6 +64,10 @@ func Combine(crcA, crcB uint64, lenB int64) uint64 {
 // remainder feeds b to the register r. Without the inversions of the standard
 // it is linear: remainder(r^s, b^c) = remainder(r, b) ^ remainder(s, c).
 func remainder(r uint64, b []byte) uint64 {
+	return kernels.remainder(r, b, nil)
+}
+
+func remainderGeneric(r uint64, b []byte, _ *byte) uint64 {
 	head := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 15)
 	if blocks := (len(b) - head) &^ (crcBlock - 1); blocks > 0 {
 		r = remainderTables(r, b[:head])
@@ -99,6 +103,12 @@ func remainderTables(r uint64, b []byte) uint64 {
 // timesX multiplies by x modulo P.
 func timesX(r uint64) uint64 {
 	return r>>1 ^ -(r&1)&polynomial
+}
+
+// overX divides by x modulo P.
+func overX(r uint64) uint64 {
+	top := r >> 63
+	return (r^-top&polynomial)<<1 | top
 }
 
 // times multiplies modulo P, four coefficients of b at a time.

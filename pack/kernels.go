@@ -10,6 +10,12 @@ type kernelSet struct {
 	// copyRows copies rows of n bytes.
 	copyRows func(dst, src []byte, n, dstRow, srcRow, rows int)
 
+	// streamRows is copyRows for a destination that is not read soon: its lines
+	// go past the caches where that is faster. fence must follow before
+	// anybody else may see the destination.
+	streamRows func(dst, src []byte, n, dstRow, srcRow, rows int)
+	fence      func()
+
 	// widenRows converts rows of n float32 cells to n float64 cells in native
 	// byte order. dst has 8 bytes a cell and need not be aligned; dstRow and
 	// srcRow count cells.
@@ -21,16 +27,26 @@ type kernelSet struct {
 	// inexact returns the number of the first cell of src, 8 bytes a cell in
 	// native byte order, that is not exactly a float32, or -1.
 	inexact func(src []byte) int
+
+	// remainder feeds b to the register r of a checksum. ahead, if it is not
+	// nil, points to memory that is needed next: about as many bytes of it as b
+	// has are fetched into the cache meanwhile, where the set can do that.
+	// Reading behind the end of that memory is harmless, it is a hint.
+	remainder func(r uint64, b []byte, ahead *byte) uint64
+
+	// copySumRows, which a set may lack, is copyRows of rows that are whole
+	// multiples of sumBlock. It also moves sum forward over what it copies:
+	// sum has the same remainder as all bytes so far.
+	copySumRows func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64)
 }
 
-// kernels is the set in use. It is chosen once, when the program starts.
+// sumBlock is the number of bytes that copySumRows takes at once.
+const sumBlock = 128
+
+// kernels is the set in use. It is chosen once, when the program starts, out of
+// what available lists: the sets that this machine can run, the best one last.
+// The generic one is always the first; the tests run all of them against it.
 var kernels = choose()
-
-// available lists the sets that this machine can run, the best one last. The
-// generic one is always the first; the tests run all of them against it.
-func available() []*kernelSet {
-	return []*kernelSet{&generic}
-}
 
 func choose() *kernelSet {
 	all := available()

@@ -9,9 +9,12 @@ import (
 var generic = kernelSet{
 	name:       "generic",
 	copyRows:   copyRowsGeneric,
+	streamRows: copyRowsGeneric,
+	fence:      func() {},
 	widenRows:  widenRowsGeneric,
 	narrowRows: narrowRowsGeneric,
 	inexact:    inexactGeneric,
+	remainder:  remainderGeneric,
 }
 
 func copyRowsGeneric(dst, src []byte, n, dstRow, srcRow, rows int) {

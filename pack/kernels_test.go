@@ -127,26 +127,108 @@ const arenaBytes = 4 * 620 * 16 * 2
 
 func TestKernelsCopyRowsAndNothingElse(t *testing.T) {
 	withKernels(t, func(t *testing.T, k *kernelSet) {
-		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
-		r := newRandom(1)
-		fill(r, from.all)
-		fill(r, to.all)
-		forEachRow(r, func(c rowCase) {
-			size := 4 << r.IntN(3)
-			src := from.slice(size*span(c.n, c.srcRow, c.rows), c.skip, c.low)
-			dst := to.slice(size*span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
-			fill(r, dst)
-			w := to.watch(dst)
-			for row := range c.rows {
-				for b := range size * c.n {
-					w.expect[size*row*c.dstRow+b] = src[size*row*c.srcRow+b]
+		t.Run("copy", func(t *testing.T) { checkCopyRows(t, k.copyRows) })
+		t.Run("stream", func(t *testing.T) { checkCopyRows(t, k.streamRows) })
+	})
+}
+
+func checkCopyRows(t *testing.T, copyRows mover) {
+	from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
+	r := newRandom(1)
+	fill(r, from.all)
+	fill(r, to.all)
+	check := func(c rowCase, size, toSkip int) {
+		src := from.slice(size*span(c.n, c.srcRow, c.rows), c.skip, c.low)
+		dst := to.slice(size*span(c.n, c.dstRow, c.rows), toSkip, !c.low)
+		fill(r, dst)
+		w := to.watch(dst)
+		for row := range c.rows {
+			for b := range size * c.n {
+				w.expect[size*row*c.dstRow+b] = src[size*row*c.srcRow+b]
+			}
+		}
+		copyRows(dst, src, size*c.n, size*c.dstRow, size*c.srcRow, c.rows)
+		if diff := w.difference(); diff != "" {
+			t.Fatalf("%d-byte cells, %+v, %d bytes from the edge: %s", size, c, toSkip, diff)
+		}
+	}
+	forEachRow(r, func(c rowCase) { check(c, 4<<r.IntN(3), r.IntN(2)*r.IntN(64)) })
+	// Rows of any number of bytes at every place in a cache line, behind one
+	// another or apart.
+	for n := 1; n <= 300; n++ {
+		for place := range 64 {
+			c := rowCase{n: n, rows: 1 + r.IntN(5), dstRow: n, srcRow: n + r.IntN(70), skip: r.IntN(64), low: r.IntN(2) == 0}
+			switch r.IntN(3) {
+			case 0:
+				c.dstRow, c.srcRow = n+r.IntN(130), n
+			case 1:
+				c.dstRow = (n+63)&^63 + 64*r.IntN(2)
+			}
+			check(c, 1, place)
+		}
+	}
+}
+
+// Whatever the length and the place of the bytes, and the memory ahead.
+func TestKernelsFindTheRemainder(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		memory := arena{newArena(t, 16<<10)}
+		r := newRandom(6)
+		fill(r, memory.all)
+		check := func(n, skip int, low bool) {
+			b := memory.slice(n, skip, low)
+			for _, register := range []uint64{0, r.Uint64()} {
+				for _, ahead := range []*byte{nil, &memory.all[len(memory.all)-1], &memory.all[0]} {
+					got, want := k.remainder(register, b, ahead), remainderTables(register, b)
+					if got != want {
+						t.Fatalf("%d bytes, %d from the edge: got %016x, want %016x", n, skip, got, want)
+					}
 				}
 			}
-			k.copyRows(dst, src, size*c.n, size*c.dstRow, size*c.srcRow, c.rows)
-			if diff := w.difference(); diff != "" {
-				t.Fatalf("%d-byte cells, %+v: %s", size, c, diff)
+		}
+		for n := range 2200 {
+			check(n, r.IntN(2)*r.IntN(64), n%2 == 0)
+		}
+		for skip := range 64 {
+			check(8<<10, skip, skip%2 == 0)
+			check(1024+r.IntN(4096), skip, skip%2 == 1)
+		}
+	})
+}
+
+func TestKernelsSumUpTheRowsThatTheyCopy(t *testing.T) {
+	withKernels(t, func(t *testing.T, k *kernelSet) {
+		if k.copySumRows == nil {
+			return
+		}
+		from, to := arena{newArena(t, arenaBytes)}, arena{newArena(t, arenaBytes)}
+		r := newRandom(7)
+		fill(r, from.all)
+		fill(r, to.all)
+		for n := sumBlock; n <= 20*sumBlock; n += sumBlock {
+			for range 40 {
+				c := rowCase{n: n, rows: 1 + r.IntN(5), dstRow: n + r.IntN(70), srcRow: n + r.IntN(70), skip: r.IntN(64), low: r.IntN(2) == 0}
+				src := from.slice(span(c.n, c.srcRow, c.rows), c.skip, c.low)
+				dst := to.slice(span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
+				w := to.watch(dst)
+				sum := Checksum{open: r.Uint64()}
+				want := sum.open
+				for row := range c.rows {
+					part := src[row*c.srcRow:][:c.n]
+					copy(w.expect[row*c.dstRow:], part)
+					want = remainderTables(want, part)
+				}
+				sum.fold()
+				k.copySumRows(dst, src, c.n, c.dstRow, c.srcRow, c.rows, &sum.folded)
+				sum.unfold()
+				if diff := w.difference(); diff != "" {
+					t.Fatalf("%+v: %s", c, diff)
+				}
+				if sum.open != want {
+					t.Fatalf("%+v: remainder %016x, want %016x", c, sum.open, want)
+				}
 			}
-		})
+		}
 	})
 }
 
@@ -327,6 +409,16 @@ func moveCells[T Number](t *testing.T, r *rand.Rand, from, to arena, l Layout, o
 	if diff := w.difference(); diff != "" {
 		t.Fatalf("pack %s: %s", name, diff)
 	}
+	fill(r, packed)
+	if err := PackStream(packed, viewOf[T](t, storage), l, int64(first)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if bigEndian {
+		swapCells[T](packed)
+	}
+	if diff := w.difference(); diff != "" {
+		t.Fatalf("stream %s: %s", name, diff)
+	}
 
 	storage = to.slice(size*int(l.PaddedCells()), 0, false)
 	packed = from.slice(size*(end-first), r.IntN(2)*r.IntN(64), r.IntN(2) == 0)
@@ -343,6 +435,15 @@ func moveCells[T Number](t *testing.T, r *rand.Rand, from, to arena, l Layout, o
 	}
 	if diff := w.difference(); diff != "" {
 		t.Fatalf("unpack %s: %s", name, diff)
+	}
+	for _, at := range owned[first:end] {
+		fill(r, storage[at*size:(at+1)*size])
+	}
+	if err := UnpackStream(viewOf[T](t, storage), packed, l, int64(first)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if diff := w.difference(); diff != "" {
+		t.Fatalf("unpack stream %s: %s", name, diff)
 	}
 }
 

@@ -184,24 +184,33 @@ func TestMovingCellsDoesNotAllocate(t *testing.T) {
 	l := Layout{Size: [3]int{20, 10, 5}, Halo: [3]int{2, 2, 2}}
 	doubles, singles := make([]float64, l.PaddedCells()), make([]float32, l.PaddedCells())
 	complexes := make([]complex128, l.PaddedCells())
+	flat := Layout{Size: [3]int{333, 1, 1}}
+	blocks, sum := make([]float64, 333), NewChecksum(8*333)
 	packed, packedComplex := make([]float64, 333), make([]complex128, 333)
 	for name, fn := range map[string]func() error{
-		"pack":              func() error { return Pack(packed, doubles, l, 17) },
-		"unpack":            func() error { return Unpack(doubles, packed, l, 17) },
-		"pack complex":      func() error { return Pack(packedComplex, complexes, l, 17) },
-		"pack bytes":        func() error { return PackBytes(Bytes(packed), doubles, l, 17) },
-		"unpack bytes":      func() error { return UnpackBytes(doubles, Bytes(packed), l, 17) },
-		"widen":             func() error { return Widen(packed, singles, l, 17) },
-		"narrow":            func() error { return Narrow(singles, packed, l, 17) },
-		"widen bytes":       func() error { return WidenBytes(Bytes(packed), singles, l, 17) },
-		"narrow bytes":      func() error { return NarrowBytes(singles, Bytes(packed), l, 17) },
-		"pack rows":         func() error { return PackRows(Bytes(packed), doubles, l, 20, 20, 10, 240) },
-		"unpack rows":       func() error { return UnpackRows(doubles, Bytes(packed), l, 20, 20, 10, 240) },
-		"widen rows":        func() error { return WidenRows(Bytes(packed), singles, l, 20, 20, 10, 240) },
-		"narrow rows":       func() error { return NarrowRows(singles, Bytes(packed), l, 20, 20, 10, 240) },
-		"check narrow":      func() error { return CheckNarrow(packed, 17) },
-		"view":              func() error { _, err := View[complex128](Bytes(packedComplex)); return err },
-		"no cells, no work": func() error { return Pack(nil, doubles, l, 1000) },
+		"pack":                     func() error { return Pack(packed, doubles, l, 17) },
+		"unpack":                   func() error { return Unpack(doubles, packed, l, 17) },
+		"pack complex":             func() error { return Pack(packedComplex, complexes, l, 17) },
+		"pack bytes":               func() error { return PackBytes(Bytes(packed), doubles, l, 17) },
+		"unpack bytes":             func() error { return UnpackBytes(doubles, Bytes(packed), l, 17) },
+		"widen":                    func() error { return Widen(packed, singles, l, 17) },
+		"narrow":                   func() error { return Narrow(singles, packed, l, 17) },
+		"widen bytes":              func() error { return WidenBytes(Bytes(packed), singles, l, 17) },
+		"narrow bytes":             func() error { return NarrowBytes(singles, Bytes(packed), l, 17) },
+		"pack rows":                func() error { return PackRows(Bytes(packed), doubles, l, 20, 20, 10, 240) },
+		"unpack rows":              func() error { return UnpackRows(doubles, Bytes(packed), l, 20, 20, 10, 240) },
+		"widen rows":               func() error { return WidenRows(Bytes(packed), singles, l, 20, 20, 10, 240) },
+		"narrow rows":              func() error { return NarrowRows(singles, Bytes(packed), l, 20, 20, 10, 240) },
+		"pack stream":              func() error { return PackStream(Bytes(packed), doubles, l, 17) },
+		"unpack stream":            func() error { return UnpackStream(doubles, Bytes(packed), l, 17) },
+		"pack sum":                 func() error { return PackSum(Bytes(packed), doubles, l, 17, sum, 0) },
+		"unpack sum":               func() error { return UnpackSum(doubles, Bytes(packed), l, 17, sum, 0) },
+		"pack sum of whole blocks": func() error { return PackSum(Bytes(packed), blocks, flat, 0, sum, 0) },
+		"widen sum":                func() error { return WidenSum(Bytes(packed), singles, l, 17, sum, 0) },
+		"narrow sum":               func() error { return NarrowSum(singles, Bytes(packed), l, 17, sum, 0) },
+		"check narrow":             func() error { return CheckNarrow(packed, 17) },
+		"view":                     func() error { _, err := View[complex128](Bytes(packedComplex)); return err },
+		"no cells, no work":        func() error { return Pack(nil, doubles, l, 1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error

@@ -110,7 +110,7 @@ func Pack[T Number](dst, src []T, l Layout, first int64) error {
 	if err := check("pack", l, int64(len(src)), first, int64(len(dst))); err != nil {
 		return err
 	}
-	packCells(Bytes(dst), src, l, first, len(dst), 1, 0)
+	packCells(kernels.copyRows, Bytes(dst), src, l, first, len(dst), 1, 0)
 	return nil
 }
 
@@ -135,21 +135,46 @@ func PackRows[T Number](dst []byte, src []T, l Layout, first int64, n, rows, dst
 	if err != nil {
 		return err
 	}
-	packCells(dst, src, l, first, n, rows, row)
+	packCells(kernels.copyRows, dst, src, l, first, n, rows, row)
 	if bigEndian {
 		swapRows[T](dst, n, rows, row)
 	}
 	return nil
 }
 
+// PackStream is [PackBytes] for bytes that are not read soon, by this core or
+// another: a snapshot of more than the caches hold. It stores whole cache lines
+// straight to memory, which saves reading them first and leaves the caches to
+// others. It is slower than PackBytes if the bytes are written to a file or
+// summed up right away.
+func PackStream[T Number](dst []byte, src []T, l Layout, first int64) error {
+	if bigEndian {
+		return PackBytes(dst, src, l, first) // swaps right away
+	}
+	var t T
+	n, err := whole("pack", dst, int(unsafe.Sizeof(t)))
+	if err != nil {
+		return err
+	}
+	if err := check("pack", l, int64(len(src)), first, int64(n)); err != nil {
+		return err
+	}
+	packCells(kernels.streamRows, dst, src, l, first, n, 1, 0)
+	kernels.fence()
+	return nil
+}
+
+// A mover is a kernel that copies rows.
+type mover = func(dst, src []byte, n, dstRow, srcRow, rows int)
+
 // packCells fills rows of n cells that lie row cells apart.
-func packCells[T Number](dst []byte, src []T, l Layout, first int64, n, rows, row int) {
+func packCells[T Number](move mover, dst []byte, src []T, l Layout, first int64, n, rows, row int) {
 	var t T
 	size := int(unsafe.Sizeof(t))
 	from := Bytes(src)
 	var b block
 	for w := l.walk(first, n, rows, row); w.next(&b); {
-		kernels.copyRows(dst[b.other*size:b.otherEnd()*size], from[b.store*size:b.storeEnd()*size],
+		move(dst[b.other*size:b.otherEnd()*size], from[b.store*size:b.storeEnd()*size],
 			b.n*size, b.otherRow*size, b.storeRow*size, b.rows)
 	}
 }
@@ -161,7 +186,7 @@ func Unpack[T Number](dst, src []T, l Layout, first int64) error {
 	if err := check("unpack", l, int64(len(dst)), first, int64(len(src))); err != nil {
 		return err
 	}
-	unpackCells(dst, Bytes(src), l, first, len(src), 1, 0)
+	unpackCells(kernels.copyRows, dst, Bytes(src), l, first, len(src), 1, 0)
 	return nil
 }
 
@@ -188,22 +213,41 @@ func UnpackRows[T Number](dst []T, src []byte, l Layout, first int64, n, rows, s
 	}
 	if bigEndian {
 		return swapped[T](src, n*size, rows, row*size, func(piece []byte, cell int64) error {
-			unpackCells(dst, piece, l, first+cell, len(piece)/size, 1, 0)
+			unpackCells(kernels.copyRows, dst, piece, l, first+cell, len(piece)/size, 1, 0)
 			return nil
 		})
 	}
-	unpackCells(dst, src, l, first, n, rows, row)
+	unpackCells(kernels.copyRows, dst, src, l, first, n, rows, row)
+	return nil
+}
+
+// UnpackStream is [UnpackBytes] into storage that is not read soon; see
+// [PackStream].
+func UnpackStream[T Number](dst []T, src []byte, l Layout, first int64) error {
+	if bigEndian {
+		return UnpackBytes(dst, src, l, first)
+	}
+	var t T
+	n, err := whole("unpack", src, int(unsafe.Sizeof(t)))
+	if err != nil {
+		return err
+	}
+	if err := check("unpack", l, int64(len(dst)), first, int64(n)); err != nil {
+		return err
+	}
+	unpackCells(kernels.streamRows, dst, src, l, first, n, 1, 0)
+	kernels.fence()
 	return nil
 }
 
 // unpackCells empties rows of n cells that lie row cells apart.
-func unpackCells[T Number](dst []T, src []byte, l Layout, first int64, n, rows, row int) {
+func unpackCells[T Number](move mover, dst []T, src []byte, l Layout, first int64, n, rows, row int) {
 	var t T
 	size := int(unsafe.Sizeof(t))
 	to := Bytes(dst)
 	var b block
 	for w := l.walk(first, n, rows, row); w.next(&b); {
-		kernels.copyRows(to[b.store*size:b.storeEnd()*size], src[b.other*size:b.otherEnd()*size],
+		move(to[b.store*size:b.storeEnd()*size], src[b.other*size:b.otherEnd()*size],
 			b.n*size, b.storeRow*size, b.otherRow*size, b.rows)
 	}
 }

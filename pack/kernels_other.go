@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package pack
+
+func available() []*kernelSet { return []*kernelSet{&generic} }
