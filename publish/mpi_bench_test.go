@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
@@ -64,13 +63,14 @@ func saveAndLoadOften(c *comm.Comm, args []string) error {
 			last = now
 		}
 	}
-	posix := Bricks(brick.Using(brick.POSIX)) // what is measured here is beside the driver
+	plans := NewPlans()
+	defer plans.Close()
 	save := func(path string) error {
-		return SaveBundle(ctx, c, path, State{Fields: list}, WithDurability(None), OnStep(note), posix)
+		return SaveBundle(ctx, c, path, State{Fields: list}, WithDurability(None), OnStep(note), Reuse(plans))
 	}
 	load := func(opts ...Option) func(string) error {
 		return func(path string) error {
-			_, err := LoadBundle(ctx, c, path, Request{Fields: list}, append(opts, posix)...)
+			_, err := LoadBundle(ctx, c, path, Request{Fields: list}, append(opts, WithDurability(None), Reuse(plans))...)
 			return err
 		}
 	}

@@ -56,10 +56,13 @@ type options struct {
 // Option adjusts a publication or a load. All ranks give the same options.
 type Option func(*options)
 
+// silent is the default logger, the same one for all calls.
+var silent = slog.New(slog.DiscardHandler)
+
 func newOptions(opts []Option) (options, error) {
 	o := options{
 		fs:         vfs.OS,
-		log:        slog.New(slog.DiscardHandler),
+		log:        silent,
 		stepping:   new(sync.Mutex),
 		node:       (*comm.Comm).Node,
 		nonceTries: 10,

@@ -34,6 +34,7 @@ type publication struct {
 	sidecar []byte   // nil: none
 	sums    []uint64 // checksums of the fields, nil: not known yet
 	checked bool     // the fields are as they must be
+	oneNode bool     // all ranks are on one
 	lock    vfs.Lock
 	nonce   nonce
 	where   string // the directory that rank 0 made, "" if there is none
@@ -144,7 +145,8 @@ func (p *publication) seenByAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if size < p.c.Size() { // on all ranks or on none
+	p.oneNode = size == p.c.Size() // on all ranks or on none
+	if !p.oneNode {
 		if rank == 0 && p.c.Rank() > 0 {
 			err = p.awaitNonce(ctx)
 		}
@@ -171,8 +173,7 @@ func (p *publication) sum(ctx context.Context) error {
 	if p.sums != nil {
 		return nil
 	}
-	size := p.meta.Domain.Cells() * 8
-	if err := p.onRoot(ctx, func() error { return p.checkFields(size) }); err != nil {
+	if err := p.onRoot(ctx, p.checkFields); err != nil {
 		return err
 	}
 	if p.o.durability == Full {
@@ -181,18 +182,23 @@ func (p *publication) sum(ctx context.Context) error {
 		}
 	}
 	var err error
-	p.sums, err = brick.Checksums(ctx, p.c, p.o.fs, p.paths(), size)
+	p.sums, err = brick.Checksums(ctx, p.c, p.o.fs, p.paths(), p.meta.Domain.Cells()*8)
 	p.checked = true
 	return err
 }
 
-// complete puts beside the fields what describes them, after a look at the fields
-// themselves: what would not load is not published. Then staging is what the bundle
-// will be, and durable but for its own entries, which follow when its nonce is gone.
+// complete puts beside the fields what describes them, while all ranks of the node
+// look at the fields themselves: what would not load is not published. Then staging
+// is what the bundle will be, and durable but for its own entries, which follow when
+// its nonce is gone.
 func (p *publication) complete(ctx context.Context) error {
-	return p.onRoot(ctx, func() error {
+	err := p.hook
+	if err == nil && !p.checked {
+		err = comm.Protect(p.checkShare)
+	}
+	return p.c.OnRoot(ctx, err, func() error {
 		if !p.checked {
-			if err := p.checkFields(p.meta.Domain.Cells() * 8); err != nil {
+			if err := p.checkNames(); err != nil {
 				return err
 			}
 		}
@@ -248,21 +254,58 @@ func (p *publication) put(name string, data []byte) error {
 
 // checkFields looks whether staging holds exactly the listed fields, each of the
 // right size.
-func (p *publication) checkFields(size int64) error {
+func (p *publication) checkFields() error {
+	for _, id := range p.meta.Fields {
+		if err := p.checkField(id); err != nil {
+			return err
+		}
+	}
+	return p.checkNames()
+}
+
+// checkShare looks at this rank's share of the fields, as many as there are when all
+// ranks are on one node; other nodes may know sizes of long ago. Rank 0 has more to
+// do than the others.
+func (p *publication) checkShare() error {
+	first, step := p.c.Rank()-1, p.c.Size()-1
+	if !p.oneNode || step == 0 {
+		if p.c.Rank() > 0 {
+			return nil
+		}
+		first, step = 0, 1
+	}
+	if first < 0 {
+		return nil
+	}
+	for i := first; i < len(p.meta.Fields); i += step {
+		if err := p.checkField(p.meta.Fields[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *publication) checkField(id string) error {
+	size := p.meta.Domain.Cells() * 8
+	info, err := p.o.fs.Lstat(filepath.Join(p.fields, id+fieldSuffix))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("field %q was not written: %w", id, err)
+	case err != nil:
+		return fmt.Errorf("field %q: %w", id, err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("field %q: %s is not a regular file", id, info.Name())
+	case info.Size() != size:
+		return fmt.Errorf("field %q: %w", id, &brick.SizeError{Path: info.Name(), Got: info.Size(), Want: size})
+	}
+	return nil
+}
+
+// checkNames looks whether staging holds nothing but the listed fields.
+func (p *publication) checkNames() error {
 	listed := make(map[string]bool, len(p.meta.Fields))
 	for _, id := range p.meta.Fields {
 		listed[id+fieldSuffix] = true
-		info, err := p.o.fs.Lstat(filepath.Join(p.fields, id+fieldSuffix))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("field %q was not written: %w", id, err)
-		case err != nil:
-			return fmt.Errorf("field %q: %w", id, err)
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("field %q: %s is not a regular file", id, info.Name())
-		case info.Size() != size:
-			return fmt.Errorf("field %q: %w", id, &brick.SizeError{Path: info.Name(), Got: info.Size(), Want: size})
-		}
 	}
 	entries, err := p.o.fs.ReadDir(p.fields)
 	if err != nil {
