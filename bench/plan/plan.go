@@ -77,6 +77,7 @@ type Line struct {
 	Seconds    []float64 `json:",omitempty"` // per repetition; the i-th ones of a case belong together
 	Limit      int64     `json:",omitempty"` // of a Memory case: what Bytes may be
 	Checked    int       `json:",omitempty"` // outputs that were compared byte for byte
+	Took       float64   `json:",omitempty"` // seconds for the whole case, preparations and checks included
 	Missing    string    `json:",omitempty"` // why the contestant doesn't take part
 	Error      string    `json:",omitempty"` // why it was taken out; its times don't count
 }

@@ -17,6 +17,7 @@ const lead = 2 * time.Millisecond
 
 // compete lets the contestants of a case take turns and reports their times.
 func (w *worker) compete(ctx context.Context, s *state) error {
+	began := time.Now()
 	place := w.job.Tmpfs
 	if s.Place == plan.Disk {
 		place = w.job.Disk
@@ -49,7 +50,6 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 		}
 	}
 	var spent time.Duration
-	began := time.Now()
 	for repetition := 0; repetition <= s.Repeats; repetition++ {
 		if stop, err := w.agreeOn(ctx, repetition > 3 && spent.Seconds() > s.Seconds); stop || err != nil {
 			if err != nil {
@@ -81,6 +81,7 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 		return err
 	}
 	for _, l := range lines {
+		l.Took = time.Since(began).Seconds()
 		if err := w.report(l); err != nil {
 			return err
 		}

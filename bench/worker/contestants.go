@@ -25,6 +25,7 @@ var contestants = map[string]contestant{
 	// Saving.
 	"fieldstone":       ours(),
 	"fieldstone-posix": ours(publish.Bricks(brick.Using(brick.POSIX))),
+	"fieldstone-node":  ours(publish.Bricks(brick.Using(brick.Node))),
 	"fieldstone-mpiio": ours(publish.Bricks(brick.Using(brick.MPIIO))),
 	"floor":            raw("posix", "floor_save"),
 	"separate":         separate,
@@ -36,6 +37,7 @@ var contestants = map[string]contestant{
 	// Restarting.
 	"inplace":         oursLoading(publish.InPlace()),
 	"inplace-posix":   oursLoading(publish.InPlace(), publish.Bricks(brick.Using(brick.POSIX))),
+	"inplace-node":    oursLoading(publish.InPlace(), publish.Bricks(brick.Using(brick.Node))),
 	"inplace-mpiio":   oursLoading(publish.InPlace(), publish.Bricks(brick.Using(brick.MPIIO))),
 	"all-or-nothing":  oursLoading(),
 	"pread":           loading("posix", "floor_load", true),

@@ -51,20 +51,16 @@ func packStream(w *worker, s *state) (turn, error) {
 	l := s.packLayout()
 	dst := pack.Bytes(s.packed[0])
 	return turn{
-		run:   func() error { return pack.PackBytes(dst, s.padded[0], l, 0) },
+		run:   func() error { return pack.PackStream(dst, s.padded[0], l, 0) },
 		check: s.checkPacked,
 	}, nil
 }
 
-// inChunks packs the brick piece by piece and lets use have each piece.
-func (s *state) inChunks(chunk []byte, use func(offset int64, piece []byte) error) error {
-	l, total := s.packLayout(), 8*s.share
+// inChunks calls use for one chunk after the other, with the offset of its bytes.
+func (s *state) inChunks(chunk []byte, use func(piece []byte, offset int64) error) error {
+	total := 8 * s.share
 	for at := int64(0); at < total; at += int64(len(chunk)) {
-		piece := chunk[:min(total-at, int64(len(chunk)))]
-		if err := pack.PackBytes(piece, s.padded[0], l, at/8); err != nil {
-			return err
-		}
-		if err := use(at, piece); err != nil {
+		if err := use(chunk[:min(total-at, int64(len(chunk)))], at); err != nil {
 			return err
 		}
 	}
@@ -74,35 +70,37 @@ func (s *state) inChunks(chunk []byte, use func(offset int64, piece []byte) erro
 func newChunk() []byte { return pack.Bytes(make([]float64, chunkBytes/8)) }
 
 func chunksOnly(w *worker, s *state) (turn, error) {
-	chunk := newChunk()
-	run := func(use func(int64, []byte) error) func() error {
-		return func() error { return s.inChunks(chunk, use) }
-	}
+	chunk, l := newChunk(), s.packLayout()
+	packed := func(piece []byte, offset int64) error { return pack.PackBytes(piece, s.padded[0], l, offset/8) }
 	return turn{
-		run: run(func(int64, []byte) error { return nil }),
-		check: run(func(offset int64, piece []byte) error {
-			cells, err := pack.View[float64](piece)
-			if err != nil {
-				return err
-			}
-			if i := firstWrong(cells, 0, offset/8); i >= 0 {
-				return fmt.Errorf("cell %d is %v", offset/8+int64(i), cells[i])
-			}
-			return nil
-		}),
+		run: func() error { return s.inChunks(chunk, packed) },
+		check: func() error {
+			return s.inChunks(chunk, func(piece []byte, offset int64) error {
+				if err := packed(piece, offset); err != nil {
+					return err
+				}
+				cells, err := pack.View[float64](piece)
+				if err != nil {
+					return err
+				}
+				if i := firstWrong(cells, 0, offset/8); i >= 0 {
+					return fmt.Errorf("cell %d is %v", offset/8+int64(i), cells[i])
+				}
+				return nil
+			})
+		},
 	}, nil
 }
 
 func chunksSummed(w *worker, s *state) (turn, error) {
-	chunk := newChunk()
+	chunk, l := newChunk(), s.packLayout()
 	sum := pack.NewChecksum(8 * s.share)
 	want := pack.Sum(pack.Bytes(s.packed[0]))
 	return turn{
 		run: func() error {
 			sum.Reset(8 * s.share)
-			return s.inChunks(chunk, func(offset int64, piece []byte) error {
-				sum.Add(offset, piece)
-				return nil
+			return s.inChunks(chunk, func(piece []byte, offset int64) error {
+				return pack.PackSum(piece, s.padded[0], l, offset/8, sum, offset)
 			})
 		},
 		check: func() error { return checkSum(sum, s.share, want) },
@@ -118,7 +116,7 @@ func checkSum(sum *pack.Checksum, cells int64, want uint64) error {
 
 // chunksToFile packs, sums and writes into a file whose pages exist already.
 func chunksToFile(w *worker, s *state) (turn, error) {
-	chunk := newChunk()
+	chunk, l := newChunk(), s.packLayout()
 	sum := pack.NewChecksum(8 * s.share)
 	want := pack.Sum(pack.Bytes(s.packed[0]))
 	path := s.path("chunks-ours.bin")
@@ -133,8 +131,10 @@ func chunksToFile(w *worker, s *state) (turn, error) {
 			}
 			defer f.Close()
 			sum.Reset(8 * s.share)
-			return s.inChunks(chunk, func(offset int64, piece []byte) error {
-				sum.Add(offset, piece)
+			return s.inChunks(chunk, func(piece []byte, offset int64) error {
+				if err := pack.PackSum(piece, s.padded[0], l, offset/8, sum, offset); err != nil {
+					return err
+				}
 				_, err := f.WriteAt(piece, offset)
 				return err
 			})

@@ -67,6 +67,7 @@ type worker struct {
 	all       map[string]contestant
 	memory    *arena
 	libraries libraries
+	before    *resident // see measureMemory
 	encoder   *json.Encoder
 }
 

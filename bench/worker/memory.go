@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,47 +22,46 @@ const (
 	windowPerNode  = 64 << 20
 )
 
-// measureMemory reports what a save takes beside the fields. At the end of the writing, when
-// everything that a save uses has been used and nothing is freed yet, each page counts
-// once, however many ranks share it (Pss). What a rank had at its peak and has no more
-// comes on top.
+// measureMemory reports what a save takes beside the fields, compared with the time
+// before the first save of the launch, since some of it is kept for the next one. At
+// the end of the writing, when everything that a save uses has been used and nothing is
+// freed yet, each page counts once, however many ranks share it. What a rank had at its
+// peak and has no more comes on top.
 func (w *worker) measureMemory(ctx context.Context, s *state) error {
 	s.dir = filepath.Join(w.job.Tmpfs, "files")
 	line := plan.Line{Case: s.Name, Contestant: "fieldstone", Limit: int64(s.c.Size())*stagingPerRank + windowPerNode}
-	for warm := range 2 {
-		if err := w.emptied(ctx, s); err != nil {
-			return err
-		}
-		debug.FreeOSMemory()
-		before, err := residentPages()
-		if err == nil {
-			err = resetPeak()
-		}
-		if err := w.c.Agree(ctx, err); err != nil {
-			line.Missing = err.Error()
-			return w.report(line)
-		}
-		var during resident
-		var derr error
-		err = saveBundle(s, s.path("bundle"), publish.OnStep(func(step publish.Step, _ string) {
-			if step == publish.StepWritten {
-				during, derr = residentPages()
-			}
-		}))
-		if err := w.c.Agree(ctx, err); err != nil {
-			return err
-		}
-		if err := w.c.Agree(ctx, derr); err != nil {
-			return err
-		}
-		extra := []int64{during.shares - before.shares + during.peak - during.pages}
-		if err := w.c.AllReduceInt64(ctx, comm.Sum, extra); err != nil {
-			return err
-		}
-		if warm == 1 {
-			line.Bytes = max(extra[0], 1)
-		}
+	if err := w.emptied(ctx, s); err != nil {
+		return err
 	}
+	debug.FreeOSMemory()
+	var err error
+	if w.before == nil {
+		w.before, err = residentPages()
+	}
+	if err == nil {
+		err = resetPeak()
+	}
+	if err := w.c.Agree(ctx, err); err != nil {
+		line.Missing = err.Error()
+		return w.report(line)
+	}
+	var during *resident
+	err = saveBundle(s, s.path("bundle"), publish.OnStep(func(step publish.Step, _ string) {
+		if step == publish.StepWritten {
+			during, err = residentPages()
+		}
+	}))
+	if err == nil && during == nil {
+		err = errors.New("the step was not reported")
+	}
+	if err := w.c.Agree(ctx, err); err != nil {
+		return err
+	}
+	extra := []int64{during.shares - w.before.shares + during.peak - during.pages}
+	if err := w.c.AllReduceInt64(ctx, comm.Sum, extra); err != nil {
+		return err
+	}
+	line.Bytes = max(extra[0], 1)
 	if err := w.emptied(ctx, s); err != nil {
 		return err
 	}
@@ -70,20 +70,26 @@ func (w *worker) measureMemory(ctx context.Context, s *state) error {
 
 // resident is what of a process is in memory, in bytes.
 type resident struct {
-	shares int64 // each page divided by the number of processes that have it
+	shares int64 // without files; each page divided by the number of processes that have it
 	pages  int64
 	peak   int64 // of pages, since resetPeak
 }
 
-func residentPages() (r resident, err error) {
-	if r.shares, err = procValue("/proc/self/smaps_rollup", "Pss:"); err != nil {
-		return r, err
+func residentPages() (*resident, error) {
+	anonymous, err := procValue("/proc/self/smaps_rollup", "Pss_Anon:")
+	if err != nil {
+		return nil, err
 	}
-	if r.pages, err = procValue("/proc/self/status", "VmRSS:"); err != nil {
-		return r, err
+	shared, err := procValue("/proc/self/smaps_rollup", "Pss_Shmem:")
+	if err != nil {
+		return nil, err
 	}
-	r.peak, err = procValue("/proc/self/status", "VmHWM:")
-	return r, err
+	pages, err := procValue("/proc/self/status", "VmRSS:")
+	if err != nil {
+		return nil, err
+	}
+	peak, err := procValue("/proc/self/status", "VmHWM:")
+	return &resident{shares: anonymous + shared, pages: pages, peak: peak}, err
 }
 
 func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
