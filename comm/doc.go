@@ -36,7 +36,7 @@
 //	              AgreeMax, OnRoot, Meet, Broadcast, AllGather, AllReduceInt64,
 //	              AllReduceFloat64, Node (at its first call)
 //	two partners: SendRecv
-//	one rank:     Self, Rank, Size, Fortran, Handle, Abort, Register, Protect
+//	one rank:     Self, Rank, Size, Collectives, Fortran, Handle, Abort, Register, Protect
 //
 // All ranks make the collective calls of one communicator in the same order. A
 // group of [Run] detects where they don't and fails; MPI may hang or mix data.

@@ -360,3 +360,40 @@ func TestOnRootRunsOnRankZeroAndItsOutcomeIsThatOfAllRanks(t *testing.T) {
 		})
 	}
 }
+
+// Every collective call counts once, whether the ranks are well or not.
+func TestCollectivesAreCounted(t *testing.T) {
+	ctx := context.Background()
+	if err := comm.Run(2, func(c *comm.Comm) error {
+		failed := errors.New("no more paper")
+		for _, call := range []struct {
+			name string
+			want int
+			run  func()
+		}{
+			{"Agree", 1, func() { c.Agree(ctx, nil) }},
+			{"Agree on an error", 1, func() { c.Agree(ctx, failed) }},
+			{"AgreeMax", 1, func() { c.AgreeMax(ctx, nil, []int64{1}) }},
+			{"OnRoot", 1, func() { c.OnRoot(ctx, nil, func() error { return nil }) }},
+			{"Meet", 1, func() { c.Meet(ctx) }},
+			{"Broadcast", 1, func() { c.Broadcast(ctx, 0, nil) }},
+			{"AllGather", 1, func() { c.AllGather(ctx, nil) }},
+			{"AllReduceInt64", 1, func() { c.AllReduceInt64(ctx, comm.Sum, nil) }},
+			{"AllReduceFloat64", 1, func() { c.AllReduceFloat64(ctx, comm.Sum, nil) }},
+			{"Split", 1, func() { c.Split(0, 0) }},
+			{"SplitNode", 1, func() { c.SplitNode() }},
+			{"the first Node", 3, func() { c.Node(ctx) }},
+			{"a later Node", 0, func() { c.Node(ctx) }},
+			{"SendRecv", 0, func() { c.SendRecv(ctx, -1, nil, -1, nil, 0) }},
+		} {
+			before := c.Collectives()
+			call.run()
+			if got := c.Collectives() - before; got != call.want {
+				t.Errorf("%s counts %d, want %d", call.name, got, call.want)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
