@@ -2,6 +2,7 @@ package field_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"unsafe"
 
@@ -35,7 +36,7 @@ func TestNewRejects(t *testing.T) {
 		{"a negative iteration halo", whole, ok, []field.Option{field.Halo(1), field.IterationHaloXYZ(0, 0, -2)}, []string{"iteration halo along z is -2"}},
 		{"an iteration halo wider than the storage's", whole, ok, []field.Option{field.HaloXYZ(2, 2, 1), field.IterationHalo(2)}, []string{"iteration halo 2 along z is wider than the storage's halo 1"}},
 		{"the order of the options doesn't matter", whole, ok, []field.Option{field.IterationHalo(2), field.Halo(1)}, []string{"iteration halo 2 along x"}},
-		{"a storage that no memory holds", whole, ok, []field.Option{field.Halo(1 << 40)}, []string{"padded cells"}},
+		{"a storage that no memory holds", whole, ok, []field.Option{field.Halo(math.MaxInt / 4)}, []string{"padded cells"}},
 		{"no space", whole, ok, []field.Option{field.In(nil)}, []string{"space is nil"}},
 		{"no stream", whole, ok, []field.Option{field.OnStream(nil)}, []string{"stream is nil"}},
 		{"a stream of another space", whole, ok, []field.Option{field.In(other), field.OnStream(stream)}, []string{"stream belongs to emulated:0, not to emulated:1"}},

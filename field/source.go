@@ -7,8 +7,8 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// Source returns the owned cells for reading, as a [pack.RowSource]; see [Any].
-// It stays usable until
+// Source returns the owned cells for reading, as a [pack.RowSource] and a
+// [pack.SumSource]; see [Any]. It stays usable until
 // Free: a mirror that becomes stale later is brought up to date when cells are
 // read.
 func (f *Field[T]) Source() (pack.Source, error) {
@@ -29,6 +29,17 @@ func (s source[T]) ReadCells(dst []byte, first int64) error {
 			return pack.WidenBytes(dst, host, f.layout, first)
 		default:
 			return pack.PackBytes(dst, f.host, f.layout, first)
+		}
+	})
+}
+
+func (s source[T]) ReadSum(dst []byte, first int64, sum *pack.Checksum, offset int64) error {
+	return s.read(func(f *Field[T]) error {
+		switch host := any(f.host).(type) {
+		case []float32:
+			return pack.WidenSum(dst, host, f.layout, first, sum, offset)
+		default:
+			return pack.PackSum(dst, f.host, f.layout, first, sum, offset)
 		}
 	})
 }
@@ -58,7 +69,8 @@ func (s source[T]) read(pack func(f *Field[T]) error) error {
 	return nil
 }
 
-// Sink returns the owned cells for writing, as a [pack.RowSink]; see [Any]. Cells that can't be
+// Sink returns the owned cells for writing, as a [pack.RowSink] and a
+// [pack.SumSink]; see [Any]. Cells that can't be
 // stored, such as float64 values that no float32 equals, are a [*CellError]
 // with the global indices of the first one; nothing has changed then. It stays
 // usable until Free.
@@ -93,6 +105,20 @@ func (s sink[T]) WriteCells(src []byte, first int64) error {
 			return pack.NarrowBytes(host, src, f.layout, first)
 		default:
 			return pack.UnpackBytes(f.host, src, f.layout, first)
+		}
+	})
+}
+
+func (s sink[T]) WriteSum(src []byte, first int64, sum *pack.Checksum, offset int64) error {
+	return s.write(len(src) > 0, func(f *Field[T]) error {
+		if err := s.inRange(src, first); err != nil {
+			return err
+		}
+		switch host := any(f.host).(type) {
+		case []float32:
+			return pack.NarrowSum(host, src, f.layout, first, sum, offset)
+		default:
+			return pack.UnpackSum(f.host, src, f.layout, first, sum, offset)
 		}
 	})
 }

@@ -79,6 +79,15 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 			t.Fatal("source gives other cells")
 		}
 
+		sum := pack.NewChecksum(int64(len(got) + 3))
+		pieces(func(first, last int) {
+			must(t, src.(pack.SumSource).ReadSum(got[first*size:last*size], int64(first), sum, int64(first*size+3)))
+		})
+		if !bytes.Equal(got, onDisk(f, 0)) {
+			t.Fatal("source gives other cells while it sums up")
+		}
+		checkSum(t, sum, got)
+
 		before := ghosts(t, f)
 		// The sink has to bring the mirror up to date.
 		must(t, f.NoteDeviceWrite())
@@ -101,6 +110,21 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 		if !bytes.Equal(ghosts(t, f), before) {
 			t.Fatal("ghost cells on the device have changed")
 		}
+
+		must(t, f.NoteDeviceWrite())
+		sum.Reset(int64(len(got) + 3))
+		pieces(func(first, last int) {
+			must(t, sink.(pack.SumSink).WriteSum(got[first*size:last*size], int64(first), sum, int64(first*size+3)))
+		})
+		checkSum(t, sum, got)
+		checkOwned(t, f, 0)
+		if !bytes.Equal(ghosts(t, f), before) {
+			t.Fatal("ghost cells have changed while the sink summed up")
+		}
+		must(t, f.Upload())
+		must(t, f.NoteDeviceWrite())
+		setOwned(t, f, 64)
+		must(t, f.Upload())
 
 		if cells == 0 {
 			return
@@ -132,6 +156,15 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 	})
 }
 
+// checkSum checks the sum of three zero bytes and the given ones.
+func checkSum(t tb, sum *pack.Checksum, b []byte) {
+	t.Helper()
+	file := append(make([]byte, 3), b...)
+	if got := pack.Finish(sum.Part(), int64(len(file))); got != pack.Sum(file) || sum.Err() != nil {
+		t.Fatalf("checksum %016x, want %016x, error %v", got, pack.Sum(file), sum.Err())
+	}
+}
+
 // Moving cells costs no memory, and wrong rows are refused.
 func TestRowsOfSourceAndSink(t *testing.T) {
 	t.Run("float64", testRowsOfSourceAndSink[float64])
@@ -144,12 +177,14 @@ func testRowsOfSourceAndSink[T pack.Number](t *testing.T) {
 	setOwned(t, f, 0)
 	src, sink := get(f.Source())(t).(pack.RowSource), get(f.Sink())(t).(pack.RowSink)
 	size := f.Kind().DiskSize()
-	b := make([]byte, 6*6*size)
+	b, sum := make([]byte, 6*6*size), pack.NewChecksum(int64(24*size))
 	for what, move := range map[string]func() error{
 		"read":       func() error { return src.ReadCells(b[:24*size], 0) },
 		"read rows":  func() error { return src.ReadRows(b, 0, 4, 6, 6*size) },
 		"write":      func() error { return sink.WriteCells(b[:24*size], 0) },
 		"write rows": func() error { return sink.WriteRows(b, 0, 4, 6, 6*size) },
+		"read sum":   func() error { return src.(pack.SumSource).ReadSum(b[:24*size], 0, sum, 0) },
+		"write sum":  func() error { return sink.(pack.SumSink).WriteSum(b[:24*size], 0, sum, 0) },
 		"check":      func() error { return sink.CheckCells(b[:24*size], 0) },
 	} {
 		must(t, move())
@@ -180,6 +215,7 @@ func testRowsOfSourceAndSink[T pack.Number](t *testing.T) {
 	must(t, f.Free())
 	for what, err := range map[string]error{
 		"read": src.ReadRows(b, 0, 4, 6, 6*size), "write": sink.WriteRows(b, 0, 4, 6, 6*size),
+		"read sum": src.(pack.SumSource).ReadSum(b[:24*size], 0, sum, 0), "write sum": sink.(pack.SumSink).WriteSum(b[:24*size], 0, sum, 0),
 	} {
 		if !errors.Is(err, field.ErrFreed) {
 			t.Errorf("%s: error %v, want that it is freed", what, err)
