@@ -69,7 +69,7 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 }
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
-	if err := p.c.Agree(ctx, p.create(ids)); err != nil {
+	if err := p.c.Agree(ctx, p.create(ctx, ids)); err != nil {
 		return nil, err
 	}
 	t := newTally(len(jobs), p.own())
@@ -195,29 +195,24 @@ func (p *Plan) onRoot(ctx context.Context, f func() error) error {
 
 // create creates the files and allocates their space: on rank 0, for other nodes may
 // see what it made only after a while, and on all ranks of one node together.
-func (p *Plan) create(jobs []job) error {
-	first, step := p.c.Rank(), p.c.Size()
-	if p.drv.name() != Node {
-		if first > 0 {
-			return nil
-		}
-		step = 1
+func (p *Plan) create(ctx context.Context, jobs []job) error {
+	switch {
+	case p.drv.name() == Node:
+		jobs = dealt(jobs, p.c.Rank(), p.c.Size())
+	case p.c.Rank() > 0:
+		return nil
 	}
-	for i := first; i < len(jobs); i += step {
-		j := jobs[i]
+	return eachFile(ctx, "write", jobs, p.workers, func(j job) error {
 		// A FIFO would wait for its reader without O_NONBLOCK.
 		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
 		if err != nil {
-			return j.fail("write", err)
+			return err
 		}
 		if err = hasSize(f, j.Path, 0); err == nil { // a device or a FIFO would fail in other ways
 			err = f.Allocate(p.FileSize())
 		}
-		if err := also(err, f.Close()); err != nil {
-			return j.fail("write", err)
-		}
-	}
-	return nil
+		return also(err, f.Close())
+	})
 }
 
 func (p *Plan) checkSizes(jobs []job) error {

@@ -19,6 +19,32 @@ func readCells(s pack.Source, dst []byte, first int64) error {
 	return comm.Protect(func() error { return s.ReadCells(dst, first) })
 }
 
+// readSum is readCells for bytes that also go into a checksum.
+func readSum(s pack.Source, dst []byte, first int64, sum *pack.Checksum, offset int64) error {
+	if f, ok := s.(pack.SumSource); ok {
+		return comm.Protect(func() error { return f.ReadSum(dst, first, sum, offset) })
+	}
+	err := readCells(s, dst, first)
+	if err == nil {
+		sum.Add(offset, dst)
+	}
+	return err
+}
+
+// sumSink is a [Sink] that can add what it takes to a checksum.
+type sumSink interface {
+	WriteSum(src []byte, first int64, sum *pack.Checksum, offset int64) error
+}
+
+// sinkSum is sinkCells for bytes that also go into a checksum.
+func sinkSum(s Sink, src []byte, first int64, sum *pack.Checksum, offset int64) error {
+	if f, ok := s.(sumSink); ok {
+		return comm.Protect(func() error { return f.WriteSum(src, first, sum, offset) })
+	}
+	sum.Add(offset, src)
+	return sinkCells(s, src, first)
+}
+
 func sinkCells(s Sink, src []byte, first int64) error {
 	return comm.Protect(func() error { return s.WriteCells(src, first) })
 }

@@ -156,13 +156,12 @@ func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 		}
 		f := &s.files[i]
 		for {
-			buf, first, err := s.pack(w, jobs[i].Source, i)
+			buf, first, err := s.pack(w, jobs[i].Source, i, r)
 			if err == nil && buf == nil {
 				break
 			}
 			if err == nil {
 				err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-					w.sum.Add(offset, buf[from:to])
 					return p.put(f.file, buf[from:to], offset)
 				})
 			}
@@ -175,17 +174,31 @@ func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 	})
 }
 
-// pack fills a worker's chunk. The source is asked by one worker at a time.
-func (s *stream) pack(w *worker, src pack.Source, i int) ([]byte, int64, error) {
+// shortSum is the length of runs below which a source is not asked for each of them
+// alone.
+const shortSum = 32 << 10
+
+// pack fills a worker's chunk and sums it up. The source is asked by one worker at a
+// time.
+func (s *stream) pack(w *worker, src pack.Source, i int, r runs) ([]byte, int64, error) {
 	f := &s.files[i]
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	buf, first, err := s.take(w, i)
-	if err == nil && buf != nil {
-		err = readCells(src, buf, first)
-		s.tally.move(i, int64(len(buf)))
+	if err != nil || buf == nil {
+		return nil, 0, err
 	}
-	return buf, first, err
+	s.tally.move(i, int64(len(buf)))
+	if r.rowRun*r.elem < shortSum {
+		if err := readCells(src, buf, first); err != nil {
+			return nil, 0, err
+		}
+		r.add(&w.sum, buf, first)
+		return buf, first, nil
+	}
+	return buf, first, r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+		return readSum(src, buf[from:to], first+from/r.elem, &w.sum, offset)
+	})
 }
 
 // put writes bytes and, where they are to be durable, lets the disk begin.
@@ -218,15 +231,11 @@ func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 			}
 			if err == nil {
 				err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-					if err := readFull(f.file, buf[from:to], offset); err != nil {
-						return err
-					}
-					w.sum.Add(offset, buf[from:to])
-					return nil
+					return readFull(f.file, buf[from:to], offset)
 				})
 			}
 			if err == nil {
-				err = s.sink(jobs[i].Sink, i, buf, first)
+				err = s.sink(w, jobs[i].Sink, i, r, buf, first)
 			}
 			if err != nil {
 				s.leave(w, i, err)
@@ -237,8 +246,9 @@ func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 	})
 }
 
-// sink hands a worker's chunk to the sink when those before it are there.
-func (s *stream) sink(to Sink, i int, buf []byte, first int64) error {
+// sink hands a worker's chunk to the sink when those before it are there, and sums it
+// up.
+func (s *stream) sink(w *worker, to Sink, i int, r runs, buf []byte, first int64) error {
 	f := &s.files[i]
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +258,16 @@ func (s *stream) sink(to Sink, i int, buf []byte, first int64) error {
 		}
 		f.turn.Wait()
 	}
-	if err := sinkCells(to, buf, first); err != nil {
+	var err error
+	if r.rowRun*r.elem < shortSum {
+		r.add(&w.sum, buf, first)
+		err = sinkCells(to, buf, first)
+	} else {
+		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, end int64) error {
+			return sinkSum(to, buf[from:end], first+from/r.elem, &w.sum, offset)
+		})
+	}
+	if err != nil {
 		return err
 	}
 	s.tally.move(i, int64(len(buf)))

@@ -34,45 +34,46 @@ func unnamed(paths []string) []job {
 }
 
 func (r *ranks) durable(ctx context.Context, fsys vfs.FS, jobs []job) error {
-	first, step, err := r.Node(context.WithoutCancel(ctx)) // the first call is collective
+	rank, ranks, err := r.Node(context.WithoutCancel(ctx)) // the first call is collective
 	if err != nil {
 		return err
 	}
-	var mine []job
-	for i := first; i < len(jobs); i += step {
-		mine = append(mine, jobs[i])
-	}
-	return r.Agree(ctx, syncFiles(ctx, fsys, mine))
+	return r.Agree(ctx, eachFile(ctx, "sync", dealt(jobs, rank, ranks), syncsInFlight, func(j job) error {
+		return syncFile(fsys, j.Path)
+	}))
 }
 
 // syncsInFlight are the files that a rank syncs at the same time, so that the disk
 // always has something to do.
 const syncsInFlight = 4
 
-// syncFiles syncs files and returns the error of the first of them that has one.
-func syncFiles(ctx context.Context, fsys vfs.FS, jobs []job) error {
+// eachFile calls f for files, as many at the same time as given, and returns the
+// error of the first file that has one. After an error it begins with no other file.
+func eachFile(ctx context.Context, op string, jobs []job, together int, f func(j job) error) error {
 	errs := make([]error, len(jobs))
 	var next atomic.Int64
 	var failed atomic.Bool
-	var wg sync.WaitGroup
-	for range min(syncsInFlight, len(jobs)) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(jobs) || failed.Load() {
-					return
-				}
-				err := cancelled(ctx)
-				if err == nil {
-					err = syncFile(fsys, jobs[i].Path)
-				}
-				if err != nil {
-					errs[i] = jobs[i].fail("sync", err)
-					failed.Store(true)
-				}
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(jobs) || failed.Load() {
+				return
 			}
-		})
+			err := cancelled(ctx)
+			if err == nil {
+				err = f(jobs[i])
+			}
+			if err != nil {
+				errs[i] = jobs[i].fail(op, err)
+				failed.Store(true)
+			}
+		}
 	}
+	var wg sync.WaitGroup
+	for range min(together, len(jobs)) - 1 {
+		wg.Go(work)
+	}
+	work()
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -80,6 +81,15 @@ func syncFiles(ctx context.Context, fsys vfs.FS, jobs []job) error {
 		}
 	}
 	return nil
+}
+
+// dealt are the jobs of one of several ranks, which take turns.
+func dealt(jobs []job, rank, ranks int) []job {
+	var mine []job
+	for i := rank; i < len(jobs); i += ranks {
+		mine = append(mine, jobs[i])
+	}
+	return mine
 }
 
 func syncFile(fsys vfs.FS, path string) error {

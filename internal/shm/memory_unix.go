@@ -10,8 +10,8 @@ import (
 
 func alloc(n int) (*Memory, error) {
 	size, align := n, 0
-	if n >= hugePage {
-		size, align = n+hugePage, hugePage
+	if n >= worthHuge {
+		size, align = (n+hugePage-1)/hugePage*hugePage+hugePage, hugePage
 	}
 	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -21,7 +21,7 @@ func alloc(n int) (*Memory, error) {
 	if align != 0 {
 		skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & uintptr(align-1))
 		m.Bytes = b[skip : skip+n : skip+n]
-		adviseHuge(m.Bytes)
+		adviseHuge(b[skip : skip+size-hugePage])
 	}
 	return m, nil
 }
