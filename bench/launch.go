@@ -29,16 +29,20 @@ type launcher struct {
 func (r *launcher) command(l plan.Launch, program ...string) []string {
 	args := []string{"mpirun." + l.MPI, "-n", strconv.Itoa(l.Ranks)}
 	if l.MPI == "openmpi" {
-		component := l.Component
-		if component == "romio" {
-			component = "romio321"
+		component := map[string]string{"romio": "romio321", plan.H5py: "ompio"}[l.Component]
+		if component == "" {
+			component = l.Component
 		}
 		args = append(args, "--oversubscribe", "--bind-to", r.bind, "--mca", "io", component)
 	}
 	return append(args, program...)
 }
 
-// run launches the worker and hands over each line that it prints.
+// python is Debian's interpreter, to which its h5py belongs; another python3 on the path
+// would not find it.
+const python = "/usr/bin/python3"
+
+// run launches the worker, or the Python peer, and hands over each line that it prints.
 func (r *launcher) run(ctx context.Context, l plan.Launch, use func(plan.Line)) error {
 	path := filepath.Join(r.tmpfs, "job.json")
 	folder := filepath.Join(r.build, l.MPI, "bench")
@@ -49,7 +53,11 @@ func (r *launcher) run(ctx context.Context, l plan.Launch, use func(plan.Line)) 
 	if err := os.WriteFile(path, job, 0o666); err != nil {
 		return err
 	}
-	return r.start(ctx, r.command(l, filepath.Join(folder, "worker"), path), func(line []byte) error {
+	program := []string{filepath.Join(folder, "worker"), path}
+	if l.Component == plan.H5py {
+		program = []string{python, filepath.Join("bench", "peers", "h5py_peer.py"), path}
+	}
+	return r.start(ctx, r.command(l, program...), func(line []byte) error {
 		var parsed plan.Line
 		if err := json.Unmarshal(line, &parsed); err != nil {
 			return fmt.Errorf("%q: %w", line, err)
@@ -57,6 +65,12 @@ func (r *launcher) run(ctx context.Context, l plan.Launch, use func(plan.Line)) 
 		use(parsed)
 		return nil
 	})
+}
+
+// hasH5py says whether the Python peer can run.
+func (r *launcher) hasH5py(ctx context.Context) bool {
+	program := "import mpi4py, h5py, sys; sys.exit(not h5py.get_config().mpi)"
+	return r.start(ctx, []string{"mpirun.openmpi", "-n", "1", python, "-c", program}, func([]byte) error { return nil }) == nil
 }
 
 // start runs a command in a process group of its own, which does not outlive it.

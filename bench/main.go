@@ -56,16 +56,16 @@ func run() error {
 	if err := os.MkdirAll(*results, 0o777); err != nil {
 		return err
 	}
-	e := full
+	form := plan.Full
 	if *short {
-		e = quick
+		form = plan.Quick
 	}
-	s := newSuite(e)
+	s := plan.NewSuite(form)
 	r := &launcher{build: *build, tmpfs: tmpfs, disk: disk, limit: 5 * time.Minute, bind: *bind}
 	found := newResults()
 	about := thisMachine()
 	var errs []error
-	for _, l := range s.launches {
+	for _, l := range s.Launches {
 		if *component != "" && l.Component != *component {
 			continue
 		}
@@ -85,9 +85,18 @@ func run() error {
 		if l.Cases = kept; len(kept) == 0 {
 			continue
 		}
+		if l.Component == plan.H5py && !r.hasH5py(ctx) {
+			found.note(l)
+			for _, c := range l.Cases {
+				found.add(l.Component, plan.Line{Case: c.Name, Contestant: "h5py", Missing: "no h5py with MPI for " + python})
+			}
+			continue
+		}
 		if err := r.record(ctx, l, found); err != nil {
-			errs = append(errs, err)
 			fmt.Fprintln(os.Stderr, err)
+			if l.Component != plan.H5py { // a peer that fails is left out
+				errs = append(errs, err)
+			}
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -113,12 +122,12 @@ func (r *launcher) record(ctx context.Context, l plan.Launch, found *results) er
 
 // report writes what was found: tables to the terminal and, with everything else, to
 // the folder.
-func report(folder string, s *suite, found *results, about machine) error {
-	entries := summarise(s.measures, found)
+func report(folder string, s *plan.Suite, found *results, about machine) error {
+	entries := summarise(s.Measures, found)
 	said := verdict(about, found.jobs, entries)
 	head := fmt.Sprintf("%s, %d cores, Linux %s", about.Processor, about.Cores, about.Kernel)
-	if s.scaled != "" {
-		said += "\n" + s.scaled + "."
+	if s.Scaled != "" {
+		said += "\n" + s.Scaled + "."
 	}
 	text, markdown := head+"\n"+said+"\n", "# Fieldstone and the floors\n\n"+head+"\n\n"+said+"\n"
 	for _, t := range tables(s, found, entries) {
@@ -131,5 +140,6 @@ func report(folder string, s *suite, found *results, about machine) error {
 		writeJSON(folder, "results.json", raw{about, found.jobs, found.series()}),
 		os.WriteFile(filepath.Join(folder, "tables.txt"), []byte(text), 0o666),
 		os.WriteFile(filepath.Join(folder, "tables.md"), []byte(markdown), 0o666),
+		plots(folder, s, found),
 	)
 }

@@ -34,7 +34,7 @@ func (r *results) note(l plan.Launch) {
 		known := false
 		for i, k := range r.cases {
 			if k.Name == c.Name {
-				r.cases[i].Contestants = union(k.Contestants, c.Contestants)
+				r.cases[i].Contestants = plan.Union(k.Contestants, c.Contestants)
 				known = true
 			}
 		}
@@ -123,7 +123,7 @@ func (r *results) series() (all []rawSeries) {
 // out.
 func (r *results) failed() (errs []error) {
 	for k, l := range r.lines {
-		if l.Error != "" && ofFieldstone(k.Contestant) {
+		if l.Error != "" && plan.OfFieldstone(k.Contestant) {
 			errs = append(errs, fmt.Errorf("%s, %s, %s: %s", k.Component, k.Case, k.Contestant, l.Error))
 		}
 	}

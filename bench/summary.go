@@ -24,33 +24,33 @@ type entry struct {
 }
 
 // evaluate makes the entry of a measure: the worst of its ratios.
-func (m measure) evaluate(r *results) entry {
-	e := entry{Name: m.name, Target: m.must, Aim: m.aim, Ratio: math.Inf(1)}
+func evaluate(m plan.Measure, r *results) entry {
+	e := entry{Name: m.Name, Target: m.Must, Aim: m.Aim, Ratio: math.Inf(1)}
 	consider := func(ratio, spread float64, noisy bool, note string) {
 		e.Noisy = e.Noisy || noisy
 		if ratio < e.Ratio {
 			e.Ratio, e.Spread, e.Note = ratio, spread, note
 		}
 	}
-	for _, name := range m.cases {
-		if l := r.lines[key{defaultComponent, name, m.ours}]; l != nil && l.Limit > 0 && l.Bytes > 0 {
+	for _, name := range m.Cases {
+		if l := r.lines[key{plan.DefaultComponent, name, m.Ours}]; l != nil && l.Limit > 0 && l.Bytes > 0 {
 			consider(float64(l.Limit)/float64(l.Bytes), 0, false, fmt.Sprintf("%.1f MiB", float64(l.Bytes)/(1<<20)))
 		}
 		for _, component := range r.components {
-			if !m.best && component != defaultComponent {
+			if !m.Best && component != plan.DefaultComponent {
 				continue
 			}
-			for _, theirs := range m.theirs {
-				ratio, spread, ok := r.ratio(component, name, m.ours, theirs)
+			for _, theirs := range m.Theirs {
+				ratio, spread, ok := r.ratio(component, name, m.Ours, theirs)
 				if !ok {
 					continue
 				}
-				consider(ratio, spread, r.noisy(component, name), m.which(component, theirs, name))
+				consider(ratio, spread, r.noisy(component, name), which(m, component, theirs, name))
 			}
 		}
 	}
 	if math.IsInf(e.Ratio, 1) {
-		return entry{Name: m.name, Target: m.must, Aim: m.aim, Note: "not measured"}
+		return entry{Name: m.Name, Target: m.Must, Aim: m.Aim, Note: "not measured"}
 	}
 	// What is shown as the target has reached it.
 	e.OK = math.Round(e.Ratio*100) >= math.Round(e.Target*100)
@@ -58,24 +58,24 @@ func (m measure) evaluate(r *results) entry {
 }
 
 // which says which of several yardsticks the ratio is of.
-func (m measure) which(component, theirs, name string) (note string) {
-	if len(m.theirs) > 1 {
+func which(m plan.Measure, component, theirs, name string) (note string) {
+	if len(m.Theirs) > 1 {
 		note = theirs
 	}
-	if m.best {
+	if m.Best {
 		note += " " + component
 	}
-	if len(m.cases) > 1 {
+	if len(m.Cases) > 1 {
 		note += " " + name
 	}
 	return note
 }
 
 // summarise evaluates all measures.
-func summarise(measures []measure, r *results) []entry {
+func summarise(measures []plan.Measure, r *results) []entry {
 	entries := make([]entry, len(measures))
 	for i, m := range measures {
-		entries[i] = m.evaluate(r)
+		entries[i] = evaluate(m, r)
 	}
 	return entries
 }

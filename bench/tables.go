@@ -108,7 +108,7 @@ func ratioTable(title string, r *results, belongs func(plan.Case) bool) (table, 
 	var contestants []string
 	for _, c := range r.cases {
 		if belongs(c) {
-			contestants = union(contestants, c.Contestants)
+			contestants = plan.Union(contestants, c.Contestants)
 		}
 	}
 	if len(contestants) == 0 {
@@ -146,24 +146,24 @@ func ratioTable(title string, r *results, belongs func(plan.Case) bool) (table, 
 }
 
 // growthTable shows how the times grow, with the exponent p of t ~ x^p.
-func growthTable(g growth, r *results) (table, bool) {
-	t := table{title: "Growth with " + g.name, header: []string{"contestant"}, note: "Times in ms. The exponent p is that of t ~ x^p, fitted to all points."}
-	for _, x := range g.x {
+func growthTable(g plan.Growth, r *results) (table, bool) {
+	t := table{title: "Growth with " + g.Name, header: []string{"contestant"}, note: "Times in ms. The exponent p is that of t ~ x^p, fitted to all points."}
+	for _, x := range g.X {
 		t.header = append(t.header, fmt.Sprintf("%.4g", x))
 	}
 	t.header = append(t.header, "p")
 	for _, name := range []string{"floor", "fieldstone", "common", "hdf5"} {
 		row := []string{name}
 		var xs, ys []float64
-		for i, c := range g.cases {
-			s := r.seconds(defaultComponent, c, name)
+		for i, c := range g.Cases {
+			s := r.seconds(plan.DefaultComponent, c, name)
 			if len(s) == 0 {
 				row = append(row, "")
 				continue
 			}
 			m := stats.Median(s)
 			row = append(row, fmt.Sprintf("%.3g", 1e3*m))
-			xs, ys = append(xs, g.x[i]), append(ys, m)
+			xs, ys = append(xs, g.X[i]), append(ys, m)
 		}
 		if len(xs) < 2 {
 			continue
@@ -209,7 +209,7 @@ func jobsTable(jobs []jobRecord) table {
 }
 
 // tables are all parts of the report.
-func tables(s *suite, r *results, entries []entry) []table {
+func tables(s *plan.Suite, r *results, entries []entry) []table {
 	all := []table{summaryTable(entries)}
 	add := func(t table, ok bool) {
 		if ok {
@@ -225,7 +225,7 @@ func tables(s *suite, r *results, entries []entry) []table {
 	add(ratioTable("Packing in chunks, one core", r, kind(plan.Kernel, true)))
 	add(ratioTable("Saving", r, kind(plan.Save, false)))
 	add(ratioTable("Restarting", r, kind(plan.Restart, false)))
-	for _, g := range s.growth {
+	for _, g := range s.Growth {
 		add(growthTable(g, r))
 	}
 	add(absences(r))

@@ -1,23 +1,21 @@
-package main
+package plan
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/fieldstone-io/fieldstone/bench/plan"
 )
 
 // The situations are variations of one: four fields of 256³ in slabs on two ranks,
 // with a halo of two cells, in shared memory, without fsync.
-type variation func(*plan.Case)
+type variation func(*Case)
 
-func cells(x, y, z int) variation     { return func(c *plan.Case) { c.Cells = [3]int{x, y, z} } }
+func cells(x, y, z int) variation     { return func(c *Case) { c.Cells = [3]int{x, y, z} } }
 func cube(n int) variation            { return cells(n, n, n) }
-func processes(x, y, z int) variation { return func(c *plan.Case) { c.Processes = [3]int{x, y, z} } }
-func fields(n int) variation          { return func(c *plan.Case) { c.Fields = n } }
-func halo(n int) variation            { return func(c *plan.Case) { c.Halo = n } }
-func onDisk(c *plan.Case)             { c.Place = plan.Disk }
-func withFsync(c *plan.Case)          { c.Place, c.Sync = plan.Disk, true }
+func processes(x, y, z int) variation { return func(c *Case) { c.Processes = [3]int{x, y, z} } }
+func fields(n int) variation          { return func(c *Case) { c.Fields = n } }
+func halo(n int) variation            { return func(c *Case) { c.Halo = n } }
+func onDisk(c *Case)                  { c.Place = Disk }
+func withFsync(c *Case)               { c.Place, c.Sync = Disk, true }
 
 // The decompositions of 2 and 4 ranks. x is the fastest axis: a cut of it makes rows
 // short and lets the ranks' pieces interleave.
@@ -28,8 +26,8 @@ var (
 	splitX4 = processes(2, 2, 1)
 )
 
-func situation(kind plan.Kind, vary ...variation) plan.Case {
-	c := plan.Case{Kind: kind, Cells: [3]int{256, 256, 256}, Processes: [3]int{1, 1, 2}, Fields: 4, Halo: 2, Place: plan.Tmpfs}
+func situation(kind Kind, vary ...variation) Case {
+	c := Case{Kind: kind, Cells: [3]int{256, 256, 256}, Processes: [3]int{1, 1, 2}, Fields: 4, Halo: 2, Place: Tmpfs}
 	for _, v := range vary {
 		v(&c)
 	}
@@ -37,7 +35,7 @@ func situation(kind plan.Kind, vary ...variation) plan.Case {
 	return c
 }
 
-func nameOf(c plan.Case) string {
+func nameOf(c Case) string {
 	place := string(c.Place)
 	if c.Sync {
 		place += " + fsync"
@@ -46,8 +44,8 @@ func nameOf(c plan.Case) string {
 	return fmt.Sprintf("%s %d x %dx%dx%d, ranks %dx%dx%d, halo %d, %s", c.Kind, c.Fields, n[0], n[1], n[2], p[0], p[1], p[2], c.Halo, place)
 }
 
-// ofFieldstone tells Fieldstone's own contestants from the others.
-func ofFieldstone(contestant string) bool {
+// OfFieldstone tells Fieldstone's own contestants from the others.
+func OfFieldstone(contestant string) bool {
 	for _, prefix := range []string{"fieldstone", "inplace", "all-or-nothing", "pack-stream", "chunks"} {
 		if strings.HasPrefix(contestant, prefix) {
 			return true
