@@ -73,7 +73,9 @@ func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("field %q: capture is truncated: it has %d bytes, want %d", e.ID, e.Got, e.Want)
 }
 
-// Capture copies the owned cells of the fields. Stale mirrors are brought up
+// Capture copies the owned cells of the fields, large ones on several cores
+// at the same time and past the caches: the copy is not expected to be read
+// soon. Stale mirrors are brought up
 // to date; nothing is marked stale. Ids given twice are a [*NameError].
 func Capture(fields ...Named) (*State, error) {
 	s := &State{}
@@ -92,32 +94,50 @@ func (s *State) Recapture(fields ...Named) error {
 	old := s.Fields
 	s.Fields = nil
 	captured := make([]Captured, len(fields))
+	sources := make([]pack.Source, len(fields))
+	var total int64
 	for i, n := range fields {
-		var buffer []byte
-		if i < len(old) {
-			buffer = old[i].Cells
-		}
+		c := &captured[i]
+		*c = Captured{ID: n.ID, Domain: n.Field.Domain(), Box: n.Field.Box(), Kind: n.Field.Kind()}
 		var err error
-		if captured[i], err = capture(n, buffer); err != nil {
+		if sources[i], err = n.Field.Source(); err != nil {
 			return fmt.Errorf("capture field %q: %w", n.ID, err)
+		}
+		if i < len(old) && int64(cap(old[i].Cells)) >= c.bytes() {
+			c.Cells = old[i].Cells[:c.bytes()]
+		} else {
+			c.Cells = make([]byte, c.bytes())
+		}
+		total += c.bytes()
+	}
+	read := func(i int) error {
+		err := protect(func() error { return readAll(sources[i], captured[i].Cells) })
+		if err != nil {
+			err = fmt.Errorf("capture field %q: %w", captured[i].ID, err)
+		}
+		return err
+	}
+	if total >= 2*partBytes {
+		if err := atOnce(len(fields), read); err != nil {
+			return err
+		}
+	} else {
+		for i := range fields {
+			if err := read(i); err != nil {
+				return err
+			}
 		}
 	}
 	s.Fields = captured
 	return nil
 }
 
-func capture(n Named, buffer []byte) (Captured, error) {
-	c := Captured{ID: n.ID, Domain: n.Field.Domain(), Box: n.Field.Box(), Kind: n.Field.Kind()}
-	src, err := n.Field.Source()
-	if err != nil {
-		return Captured{}, err
+// readAll reads all cells, which are not needed soon.
+func readAll(src pack.Source, cells []byte) error {
+	if s, ok := src.(pack.StreamSource); ok {
+		return s.ReadStream(cells, 0)
 	}
-	want := c.bytes()
-	if int64(cap(buffer)) < want {
-		buffer = make([]byte, want)
-	}
-	c.Cells = buffer[:want]
-	return c, src.ReadCells(c.Cells, 0)
+	return src.ReadCells(cells, 0)
 }
 
 func (c *Captured) bytes() int64 { return c.Box.Cells() * int64(c.Kind.DiskSize()) }

@@ -3,6 +3,7 @@ package field_test
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -74,6 +75,63 @@ func TestRestoreToAnotherField(t *testing.T) {
 	setOwned(t, to, 64)
 	must(t, get(field.Capture(named("psi", from)))(t).Restore(named("psi", to)))
 	checkOwned(t, to, 0)
+}
+
+// Large fields are read by several goroutines.
+func TestCaptureOfLargeFieldsIsExact(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	d := domain(129, 121, 90)
+	b := box(1, 128, 0, 120, 2, 74)
+	psi := get(field.New[float64](d, b, field.Halo(1)))(t)
+	phi := get(field.New[float32](d, b, field.HaloXYZ(0, 0, 2)))(t)
+	hat := get(field.New[complex128](d, box(0, 20, 0, 20, 0, 20), field.Halo(2)))(t)
+	small := get(field.New[float64](d, box(3, 9, 3, 9, 3, 9), field.Halo(1)))(t)
+	fields := []field.Named{named("psi", psi), named("phi", phi), named("hat", hat), named("small", small)}
+	state := get(field.Capture(fields...))(t)
+	setOwned(t, psi, 64)
+	setOwned(t, phi, 64)
+	setOwned(t, hat, 64)
+	setOwned(t, small, 64)
+	must(t, state.Recapture(fields...))
+	for i, want := range [][]byte{onDisk(psi, 64), onDisk(phi, 64), onDisk(hat, 64), onDisk(small, 64)} {
+		if !bytes.Equal(state.Fields[i].Cells, want) {
+			t.Errorf("%s: other cells", fields[i].ID)
+		}
+	}
+}
+
+// faultyField has a source that does what it is told to.
+type faultyField struct {
+	field.Any
+	read func() error
+}
+
+func (f faultyField) Source() (pack.Source, error) { return f, nil }
+
+func (f faultyField) ReadCells(dst []byte, first int64) error { return f.read() }
+
+func TestCaptureReportsTheFirstFieldThatFails(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	for name, size := range map[string]int{"small": 2, "large": 128} {
+		t.Run(name, func(t *testing.T) {
+			d := domain(size, size, size)
+			f := get(field.New[float64](d, d.Box()))(t)
+			good := func(id string) field.Named { return named(id, f) }
+			bad := func(id string, read func() error) field.Named { return named(id, faultyField{f, read}) }
+			other := errors.New("another one")
+			_, err := field.Capture(good("a"), bad("b", func() error { return errFault }), good("c"), bad("d", func() error { return other }))
+			if !errors.Is(err, errFault) || errors.Is(err, other) {
+				t.Errorf("error %v", err)
+			}
+			checkText(t, err, `capture field "b": `)
+		})
+	}
+	t.Run("a panic among others", func(t *testing.T) {
+		d := domain(128, 128, 128)
+		f := get(field.New[float64](d, d.Box()))(t)
+		_, err := field.Capture(named("a", f), named("b", faultyField{f, func() error { panic("out of order") }}))
+		checkText(t, err, `capture field "b": panic: out of order`)
+	})
 }
 
 func TestRecaptureUsesItsMemoryAgain(t *testing.T) {

@@ -55,6 +55,36 @@ func (s source[T]) ReadRows(dst []byte, first int64, n, rows, dstRow int) error 
 	})
 }
 
+// ReadStream keeps the lock while several goroutines pack, one part each.
+func (s source[T]) ReadStream(dst []byte, first int64) error {
+	return s.read(func(f *Field[T]) error {
+		fill := pack.PackStream[T]
+		if len(dst) < streamFrom {
+			fill = pack.PackBytes[T]
+		}
+		size := int64(f.Kind().DiskSize())
+		parts := max(1, len(dst)/partBytes)
+		step := (len(dst)/parts + 4095) &^ 4095 // whole pages
+		return atOnce(parts, func(i int) error {
+			from := min(i*step, len(dst))
+			part, cell := dst[from:min(from+step, len(dst))], first+int64(from)/size
+			switch host := any(f.host).(type) {
+			case []float32:
+				return pack.WidenBytes(part, host, f.layout, cell)
+			default:
+				return fill(part, f.host, f.layout, cell)
+			}
+		})
+	})
+}
+
+// streamFrom is the number of bytes from which on a copy is better kept out of
+// the caches (BenchmarkStreamAgainstPlain of package pack).
+const streamFrom = 2 << 20
+
+// partBytes is how many bytes another goroutine is worth, at least.
+const partBytes = 4 << 20
+
 // read packs cells of a mirror that is up to date.
 func (s source[T]) read(pack func(f *Field[T]) error) error {
 	s.f.mu.Lock()

@@ -172,3 +172,45 @@ func BenchmarkFileAgainstWrite(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStreamAgainstPlain gives the thresholds: rows from which on streaming
+// pays, adjoining or apart, and bytes from which on a snapshot is better
+// streamed, packed over and over between sweeps through another 8 MiB, as those
+// of a solver.
+func BenchmarkStreamAgainstPlain(b *testing.B) {
+	for _, row := range []int{8, 9, 12, 16, 24, 32, 64, 100, 128, 192, 256} {
+		l := Layout{Size: [3]int{row, 64, floorBytes / 4 / 8 / row / 64}, Halo: [3]int{2, 2, 2}}
+		storage, dst := touched[float64](l), Bytes(onesOf(int(l.Cells())))
+		b.Run(fmt.Sprintf("pack/row=%d", row), func(b *testing.B) {
+			inTurns(b, int64(len(dst)),
+				func() error { return PackBytes(dst, storage, l, 0) },
+				contestant{"stream", func() error { return PackStream(dst, storage, l, 0) }})
+		})
+		b.Run(fmt.Sprintf("unpack/row=%d", row), func(b *testing.B) {
+			inTurns(b, int64(len(dst)),
+				func() error { return UnpackBytes(storage, dst, l, 0) },
+				contestant{"stream", func() error { return UnpackStream(storage, dst, l, 0) }})
+		})
+	}
+	solver := onesOf(1 << 20)
+	for _, size := range []int{64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20} {
+		l := Layout{Size: [3]int{64, 64, size / 8 / 64 / 64}, Halo: [3]int{2, 2, 2}}
+		storage, dst := touched[float64](l), Bytes(onesOf(int(l.Cells())))
+		sweeps := func(pack func([]byte, []float64, Layout, int64) error) func() error {
+			return func() error {
+				for range 4 {
+					if err := pack(dst, storage, l, 0); err != nil {
+						return err
+					}
+					for i := range solver {
+						solver[i] += 1
+					}
+				}
+				return nil
+			}
+		}
+		b.Run(fmt.Sprintf("bytes=%dK", size>>10), func(b *testing.B) {
+			inTurns(b, int64(len(dst)), sweeps(PackBytes[float64]), contestant{"stream", sweeps(PackStream[float64])})
+		})
+	}
+}

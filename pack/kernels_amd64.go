@@ -98,20 +98,20 @@ func available() []*kernelSet {
 
 const line = 64 // bytes of a cache line
 
-// streamAVX512 leaves rows that are less than a line to the ordinary stores:
-// three of them can share a line.
+// longRow is the length in bytes from which on rows are streamed that share
+// lines with bytes that other stores write: those lines are stored in the
+// ordinary way, which reads them first (BenchmarkStreamAgainstPlain).
+const longRow = 768
+
+// streamAVX512 streams rows behind one another from a line on: the kernel puts
+// the lines that two of them share together.
 func streamAVX512(dst, src []byte, n, dstRow, srcRow, rows int) {
-	if n < line {
+	if n < line || n < longRow && dstRow != n {
 		copyRowsAVX512(dst, src, n, dstRow, srcRow, rows)
 		return
 	}
 	streamRowsAVX512(dst, src, n, dstRow, srcRow, rows)
 }
-
-// longRow is the length in bytes from which on a row that shares lines with its
-// neighbours is streamed without AVX-512: the shared lines are stored in the
-// ordinary way, which reads them first (BenchmarkStreamUnaligned).
-const longRow = 1024
 
 func streamRowsAVX2(dst, src []byte, n, dstRow, srcRow, rows int) {
 	start := int(uintptr(unsafe.Pointer(unsafe.SliceData(dst))))

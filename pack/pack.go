@@ -142,6 +142,14 @@ func PackRows[T Number](dst []byte, src []T, l Layout, first int64, n, rows, dst
 	return nil
 }
 
+// A StreamSource can also fill memory that is not read soon.
+type StreamSource interface {
+	Source
+
+	// ReadStream is ReadCells by [PackStream], if there is enough to stream.
+	ReadStream(dst []byte, first int64) error
+}
+
 // PackStream is [PackBytes] for bytes that are not read soon, by this core or
 // another: a snapshot of more than the caches hold. It stores whole cache lines
 // straight to memory, which saves reading them first and leaves the caches to
