@@ -157,7 +157,7 @@ func checkCopyRows(t *testing.T, copyRows mover) {
 	// another or apart.
 	for n := 1; n <= 1000; n++ {
 		for place := range 64 {
-			if n > 300 && r.IntN(8) != 0 {
+			if n > 40 && r.IntN(12) != 0 {
 				continue
 			}
 			c := rowCase{n: n, rows: 1 + r.IntN(5), dstRow: n, srcRow: n + r.IntN(70), skip: r.IntN(64), low: r.IntN(2) == 0}
