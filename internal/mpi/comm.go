@@ -566,10 +566,12 @@ func (c *Comm) split(op string, limit time.Duration, call func(h *C.MPI_Comm) C.
 	return wrap(h, true)
 }
 
-// The rhythm of a wait: some tests in a row, then sleeps that grow to maxSleep.
+// The rhythm of a wait: some tests in a row, then sleeps that are a share of what
+// was waited already. So they lengthen a wait by little, and a long one costs little.
 const (
 	testsInRow = 64
-	maxSleep   = 100 // microseconds
+	sleepShare = 16
+	maxSleep   = time.Millisecond
 )
 
 // do starts a call and waits for its end. Enter is in force, and other calls get
@@ -582,8 +584,8 @@ func (c *Comm) do(op string, limit time.Duration, begin func() C.int) error {
 		return c.die(failure(op, ec))
 	}
 	var done C.int
-	tries, sleep := C.int(testsInRow), C.useconds_t(1)
-	var deadline time.Time
+	tries := C.int(testsInRow)
+	var start time.Time
 	for {
 		if ec := C.fs_test(c.c, tries, &done); ec != C.MPI_SUCCESS {
 			return c.die(failure(op, ec))
@@ -591,15 +593,17 @@ func (c *Comm) do(op string, limit time.Duration, begin func() C.int) error {
 		if done != 0 {
 			return nil
 		}
-		if deadline.IsZero() {
-			deadline = time.Now().Add(limit)
-		} else if time.Now().After(deadline) {
+		var waited time.Duration
+		if start.IsZero() {
+			start = time.Now()
+		} else if waited = time.Since(start); waited > limit {
 			return c.die(fmt.Errorf("rank %d of %d waited %v in %s", c.c.rank, c.c.size, limit, op))
 		}
+		sleep := max(time.Microsecond, min(waited/sleepShare, maxSleep))
 		leave()
-		C.usleep(sleep) // in C: the runtime's timers are coarser than this
+		C.usleep(C.useconds_t(sleep.Microseconds())) // in C: the runtime's timers are coarser
 		enter()
-		tries, sleep = 1, min(2*sleep, maxSleep)
+		tries = 1
 	}
 }
 

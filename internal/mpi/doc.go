@@ -8,6 +8,7 @@
 // The package initialises MPI through github.com/emer/empi and makes that
 // package's view of a communicator, [Comm.Empi], for its typed calls. Everything
 // that must not wait for ever is done here with non-blocking calls that are
-// polled: a few tests in a row, then with short sleeps between them, so that
-// more ranks than cores do not take the cores from each other.
+// polled: a few tests in a row, then with sleeps between them that grow with the
+// wait, so that more ranks than cores do not take the cores from each other and a
+// long wait leaves its core to others.
 package mpi

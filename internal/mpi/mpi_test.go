@@ -133,6 +133,32 @@ func TestDataInPieces(t *testing.T) {
 	})
 }
 
+// A long wait leaves its core to others.
+func TestLongWaitsCostLittle(t *testing.T) {
+	mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
+		used := func() time.Duration {
+			var u syscall.Rusage
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+				t.Fatal(err)
+			}
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		if err := c.Meet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		start, before := time.Now(), used()
+		if c.Rank() == 1 {
+			time.Sleep(time.Second)
+		}
+		if err := c.Meet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if cpu, wall := used()-before, time.Since(start); c.Rank() == 0 && cpu > wall/5 {
+			t.Errorf("a wait of %v took %v of a core", wall, cpu)
+		}
+	})
+}
+
 // Where the library takes one call at a time, two communicators that are used in
 // opposite order on every other rank still do not wait for each other.
 func TestCallsTakeTurns(t *testing.T) {
