@@ -218,7 +218,7 @@ func tables(s *plan.Suite, r *results, entries []entry) []table {
 	}
 	kind := func(k plan.Kind, chunks bool) func(plan.Case) bool {
 		return func(c plan.Case) bool {
-			return c.Kind == k && (k != plan.Kernel || (c.Contestants[0] == "chunks-file") == chunks)
+			return c.Kind == k && (k != plan.Kernel || (c.Contestants[0] == "pwrite-chunks") == chunks)
 		}
 	}
 	add(ratioTable("Packing, one core", r, kind(plan.Kernel, false)))

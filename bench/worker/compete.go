@@ -103,6 +103,11 @@ func (w *worker) take(ctx context.Context, s *state, t turn) (seconds float64, e
 			return 0, err
 		}
 	}
+	if t.spoil != nil {
+		if err := w.c.Agree(ctx, t.spoil()); err != nil {
+			return 0, err
+		}
+	}
 	if seconds, err = w.timed(ctx, t.run); err != nil {
 		return 0, err
 	}

@@ -14,6 +14,8 @@ type turn struct {
 	run func() error
 	// check compares the output. It isn't collective and each rank takes a part.
 	check func() error
+	// spoil, if there is one, makes an output wrong that stays between the turns.
+	spoil func() error
 }
 
 // A contestant prepares its turns in a case; w and s live as long as the case. An
@@ -54,7 +56,7 @@ var contestants = map[string]contestant{
 	"chunks":          chunksOnly,
 	"chunks-sum":      chunksSummed,
 	"chunks-sum-file": chunksToFile,
-	"chunks-file":     chunksFloor,
+	"pwrite-chunks":   chunksFloor,
 }
 
 // ours saves a bundle.
@@ -172,9 +174,9 @@ func loading(library, symbol string, packed bool) contestant {
 	return func(w *worker, s *state) (turn, error) {
 		run, _, err := w.call(s, library, symbol, s.paths(filepath.Join(w.bundle(), "fields"), ".bin"))
 		if packed {
-			return turn{run, s.checkPacked}, err
+			return turn{run: run, check: s.checkPacked}, err
 		}
-		return turn{run, s.checkFields}, err
+		return turn{run: run, check: s.checkFields}, err
 	}
 }
 
@@ -193,6 +195,6 @@ func loadingOwn(library, prefix, suffix string) contestant {
 		if err != nil {
 			return turn{}, err
 		}
-		return turn{load, s.checkFields}, save()
+		return turn{run: load, check: s.checkFields}, save()
 	}
 }

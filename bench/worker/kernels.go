@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -25,15 +26,20 @@ func copying(symbol string) contestant {
 				}
 			}
 			return nil
-		}}, err
+		}, spoil: s.spoilPacked}, err
 	}
+}
+
+func (s *state) spoilPacked() error {
+	setAll(s.packed[0], ghost)
+	return nil
 }
 
 // packing is a kernel in C.
 func packing(symbol string) contestant {
 	return func(w *worker, s *state) (turn, error) {
 		run, _, err := w.call(s, "posix", symbol, s.paths(s.dir, ".bin"))
-		return turn{run: run, check: s.checkPacked}, err
+		return turn{run: run, check: s.checkPacked, spoil: s.spoilPacked}, err
 	}
 }
 
@@ -43,6 +49,7 @@ func packOurs(w *worker, s *state) (turn, error) {
 	return turn{
 		run:   func() error { return pack.Pack(s.packed[0], s.padded[0], l, 0) },
 		check: s.checkPacked,
+		spoil: s.spoilPacked,
 	}, nil
 }
 
@@ -53,6 +60,7 @@ func packStream(w *worker, s *state) (turn, error) {
 	return turn{
 		run:   func() error { return pack.PackStream(dst, s.padded[0], l, 0) },
 		check: s.checkPacked,
+		spoil: s.spoilPacked,
 	}, nil
 }
 
@@ -120,9 +128,6 @@ func chunksToFile(w *worker, s *state) (turn, error) {
 	sum := pack.NewChecksum(8 * s.share)
 	want := pack.Sum(pack.Bytes(s.packed[0]))
 	path := s.path("chunks-ours.bin")
-	if err := os.WriteFile(path, make([]byte, 8*s.share), 0o666); err != nil {
-		return turn{}, err
-	}
 	return turn{
 		run: func() error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -145,15 +150,26 @@ func chunksToFile(w *worker, s *state) (turn, error) {
 			}
 			return check(output{path: path, cells: s.share, size: 8 * s.share})
 		},
+		spoil: func() error { return s.zeros(path) },
 	}, nil
+}
+
+// zeros writes zeros into a file, all of whose pages are there then.
+func (s *state) zeros(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	err = s.inChunks(make([]byte, chunkBytes), func(piece []byte, offset int64) error {
+		_, err := f.WriteAt(piece, offset)
+		return err
+	})
+	return errors.Join(err, f.Close())
 }
 
 // chunksFloor writes chunks of a large packed buffer into existing pages.
 func chunksFloor(w *worker, s *state) (turn, error) {
 	path := s.path("chunks-floor.bin")
-	if err := os.WriteFile(path, make([]byte, 8*s.share), 0o666); err != nil {
-		return turn{}, err
-	}
 	paths := make([]string, s.Fields)
 	for f := range paths {
 		paths[f] = path
@@ -161,5 +177,5 @@ func chunksFloor(w *worker, s *state) (turn, error) {
 	run, _, err := w.call(s, "posix", "chunks_write", paths)
 	return turn{run: run, check: func() error {
 		return check(output{path: path, cells: s.share, size: 8 * s.share})
-	}}, err
+	}, spoil: func() error { return s.zeros(path) }}, err
 }

@@ -36,19 +36,19 @@ func run(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := measure(context.Background(), c, job, os.Stdout); err != nil {
+	if err := measure(context.Background(), c, job, contestants, os.Stdout); err != nil {
 		return err
 	}
 	return comm.Finalize()
 }
 
 // measure works through the cases of a job. It is collective.
-func measure(ctx context.Context, c *comm.Comm, job plan.Job, out io.Writer) error {
+func measure(ctx context.Context, c *comm.Comm, job plan.Job, all map[string]contestant, out io.Writer) error {
 	memory, err := arenaFor(c, job.Launch.Cases)
 	if err := c.Agree(ctx, err); err != nil {
 		return err
 	}
-	w := &worker{c: c, job: job, all: contestants, memory: memory, encoder: json.NewEncoder(out)}
+	w := &worker{c: c, job: job, all: all, memory: memory, encoder: json.NewEncoder(out)}
 	defer unreserve(memory.memory)
 	for _, k := range job.Launch.Cases {
 		if k.Ranks() != c.Size() {
