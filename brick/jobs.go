@@ -139,7 +139,11 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 		return nil, err
 	}
 	if p.window != nil && p.c.Rank() == 0 {
-		p.window.Reset() // all ranks agree once more before they come to it
+		// All ranks agree once more before they come to it.
+		p.window.Reset()
+		for i := range 2 * p.c.Size() {
+			p.window.Counter(i).Store(0)
+		}
 	}
 	crcs, err := do()
 	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),

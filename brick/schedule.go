@@ -73,14 +73,21 @@ func (s *schedule) piece(file, n int, f func(extent) error) error {
 	return f(extent{file, first, min(first+s.slot, s.cells), 0})
 }
 
-// due adds up the cells of each file that a rank writes or reads.
-func (s *schedule) due(rank int) []int64 {
-	due := make([]int64, s.files)
-	for step := range s.steps {
-		_ = s.extents(step, rank, func(e extent) error { // the only error is one of the function
-			due[e.file] += e.end - e.first
+// unit is the n-th part of what lies in a slot at a step, and whether there is one: a
+// whole small file, or some cells of a large one.
+func (s *schedule) unit(step, rank, n int, most int64) (u extent, ok bool) {
+	_ = s.extents(step, rank, func(e extent) error { // the only error is one of the function
+		if s.group > 0 {
+			if n == 0 {
+				u, ok = e, true
+			}
+			n--
 			return nil
-		})
-	}
-	return due
+		}
+		if first := e.first + int64(n)*most; first < e.end {
+			u, ok = extent{e.file, first, min(first+most, e.end), e.at + first - e.first}, true
+		}
+		return nil
+	})
+	return u, ok
 }

@@ -2,6 +2,7 @@ package brick
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -67,15 +68,28 @@ func checkSchedule(s schedule) error {
 			}
 		}
 	}
-	// The ranks' dues are what the slots have.
+	// The units are what the slots have, in the same places.
 	total := int64(0)
-	for rank := range s.ranks {
-		for _, n := range s.due(rank) {
-			total += n
+	for step := range s.steps {
+		for rank := range s.ranks {
+			var slots []extent
+			_ = s.extents(step, rank, func(e extent) error { slots = append(slots, e); return nil })
+			for n := 0; ; n++ {
+				u, ok := s.unit(step, rank, n, 3)
+				if !ok {
+					break
+				}
+				total += u.end - u.first
+				if !slices.ContainsFunc(slots, func(e extent) bool {
+					return e.file == u.file && e.first <= u.first && u.first < u.end && u.end <= e.end && e.at-e.first == u.at-u.first
+				}) {
+					return fmt.Errorf("step %d, rank %d: %+v is not in the slot: %+v", step, rank, u, slots)
+				}
+			}
 		}
 	}
 	if total != int64(s.files)*s.cells {
-		return fmt.Errorf("%d cells are due", total)
+		return fmt.Errorf("the units have %d cells", total)
 	}
 	// No step is empty.
 	if busy < s.steps {
@@ -110,8 +124,12 @@ func TestWholeFilesHaveOneWriter(t *testing.T) {
 			}
 			writers := make([]int, tc.files)
 			for rank := range tc.ranks {
-				for i, n := range s.due(rank) {
-					if n > 0 {
+				has := make([]bool, tc.files)
+				for step := range s.steps {
+					_ = s.extents(step, rank, func(e extent) error { has[e.file] = true; return nil })
+				}
+				for i, h := range has {
+					if h {
 						writers[i]++
 					}
 				}

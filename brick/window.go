@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/shm"
@@ -25,24 +26,40 @@ const (
 // A windowCall moves the cells of all ranks of a node through memory that they
 // share. It has two halves, each with a slot for every rank. Step by step all
 // ranks put their cells, in the order of the file, into all slots of one half, and
-// meet; then each writes its own slot in one piece while the others may already
-// fill the second half. Nobody comes to a half again before all have met once more,
-// that is, before all slots of it are written. Reading is the reverse.
+// meet; then each writes its own slot, and helps with the others', while those that
+// are done may already fill the second half. Nobody comes to a half again before all
+// have met once more, that is, before all slots of it are written. Reading is the
+// reverse.
 type windowCall struct {
 	p     *Plan
 	op    string
 	ctx   context.Context
 	jobs  []job
+	flag  int // how files are opened
 	plan  schedule
 	win   *shm.Window
 	slot  int64 // bytes
 	tally *tally
 
-	current int // the file that is open, -1: none
-	file    vfs.File
-	sum     pack.Checksum
-	failed  error
+	files  map[int]*openFile
+	opened []int // in the order of opening
+	failed error
 }
+
+// openFile is a file that this rank writes or reads parts of.
+type openFile struct {
+	vfs.File
+	sum pack.Checksum
+}
+
+const (
+	// unitBytes is what a rank takes from a slot at once.
+	unitBytes = 512 << 10
+
+	// mostOpen are the files that a rank has open at the same time: it comes back to
+	// those of the large files that it writes.
+	mostOpen = 16
+)
 
 // throughWindow says whether files are moved through a window: on all ranks alike.
 func (p *Plan) throughWindow(files int) bool {
@@ -143,14 +160,13 @@ func (p *Plan) closeWindow() error {
 	return w.Close()
 }
 
-func (p *Plan) newWindowCall(ctx context.Context, op string, jobs []job, t *tally) *windowCall {
+func (p *Plan) newWindowCall(ctx context.Context, op string, jobs []job, flag int, t *tally) *windowCall {
 	elem := int64(p.elem.Size())
-	w := &windowCall{p: p, op: op, ctx: ctx, jobs: jobs, win: p.window, slot: p.slot, tally: t, current: -1}
-	w.plan = newSchedule(len(jobs), p.c.Size(), p.FileSize()/elem, p.slot/elem)
-	for i, cells := range w.plan.due(p.c.Rank()) {
-		t.files[i].due = cells * elem
+	for i := range t.files {
+		t.files[i].due = 0 // until this rank takes something
 	}
-	return w
+	return &windowCall{p: p, op: op, ctx: ctx, jobs: jobs, flag: flag, win: p.window, slot: p.slot, tally: t,
+		plan: newSchedule(len(jobs), p.c.Size(), p.FileSize()/elem, p.slot/elem), files: make(map[int]*openFile)}
 }
 
 // of is where a rank's slot of a step is.
@@ -200,47 +216,84 @@ func (w *windowCall) fill(step int, move func(i int, b []byte, q piece) error) e
 	return nil
 }
 
-// own calls move for what this rank writes or reads at a step.
-func (w *windowCall) own(step, flag int, move func(f vfs.File, e extent, b []byte) error) error {
-	slot := w.of(step, w.p.c.Rank())
-	return w.plan.extents(step, w.p.c.Rank(), func(e extent) error {
-		if err := w.open(e.file, flag); err != nil {
-			return err
+// each calls move for what this rank takes of a step: from its own slot first, then
+// from the others'. Every part of a slot is taken once.
+func (w *windowCall) each(step int, move func(f *openFile, offset int64, b []byte) error) error {
+	elem := int64(w.p.elem.Size())
+	for k := range w.plan.ranks {
+		rank := (w.p.c.Rank() + k) % w.plan.ranks
+		slot, taken := w.of(step, rank), w.counter(step, rank)
+		for {
+			e, ok := w.plan.unit(step, rank, int(taken.Add(1))-1, max(unitBytes/elem, 1))
+			if !ok {
+				break
+			}
+			f, err := w.open(e.file)
+			if err != nil {
+				return err
+			}
+			w.tally.files[e.file].due += (e.end - e.first) * elem
+			if err := move(f, e.first*elem, w.in(slot, e)); err != nil {
+				return w.jobs[e.file].fail(w.op, err)
+			}
 		}
-		return w.jobs[e.file].fail(w.op, move(w.file, e, w.in(slot, e)))
-	})
-}
-
-// open makes file i the current one.
-func (w *windowCall) open(i, flag int) error {
-	if w.current == i {
-		return nil
 	}
-	if err := w.close(); err != nil {
-		return err
-	}
-	f, err := w.p.opt.fs.OpenFile(w.jobs[i].Path, flag, 0)
-	if err != nil {
-		return w.jobs[i].fail(w.op, err)
-	}
-	w.file, w.current = f, i
-	w.sum.Reset(w.p.FileSize())
 	return nil
 }
 
-func (w *windowCall) close() error {
-	if w.current < 0 {
-		return nil
+// counter says how much of a slot has been taken.
+func (w *windowCall) counter(step, rank int) *atomic.Uint32 {
+	return w.win.Counter(step%2*w.plan.ranks + rank)
+}
+
+// renew makes everything of a step there to be taken. One rank does it, when nobody
+// can be at the same half any more or yet.
+func (w *windowCall) renew(step int) {
+	if w.p.c.Rank() == 0 {
+		for rank := range w.plan.ranks {
+			w.counter(step, rank).Store(0)
+		}
 	}
-	i := w.current
-	w.current = -1
-	w.tally.add(i, &w.sum)
-	return w.jobs[i].fail(w.op, w.file.Close())
+}
+
+// open opens file i unless it is open.
+func (w *windowCall) open(i int) (*openFile, error) {
+	if f := w.files[i]; f != nil {
+		return f, nil
+	}
+	if len(w.opened) == mostOpen {
+		if err := w.close(1); err != nil {
+			return nil, err
+		}
+	}
+	file, err := w.p.opt.fs.OpenFile(w.jobs[i].Path, w.flag, 0)
+	if err != nil {
+		return nil, w.jobs[i].fail(w.op, err)
+	}
+	f := &openFile{File: file}
+	f.sum.Reset(w.p.FileSize())
+	w.files[i] = f
+	w.opened = append(w.opened, i)
+	return f, nil
+}
+
+// close closes the files that were opened first.
+func (w *windowCall) close(n int) (err error) {
+	for _, i := range w.opened[:n] {
+		f := w.files[i]
+		delete(w.files, i)
+		w.tally.add(i, &f.sum)
+		if cerr := f.Close(); err == nil {
+			err = w.jobs[i].fail(w.op, cerr)
+		}
+	}
+	w.opened = w.opened[n:]
+	return err
 }
 
 // end closes what is open and gives this rank's error.
 func (w *windowCall) end(stopped bool) error {
-	err := also(w.failed, w.close())
+	err := also(w.failed, w.close(len(w.opened)))
 	if err == nil && stopped {
 		return errStopped
 	}
@@ -258,23 +311,21 @@ func (w *windowCall) meet() (stop bool) {
 }
 
 func (p *Plan) windowWrite(ctx context.Context, jobs []WriteJob, t *tally) error {
-	w := p.newWindowCall(ctx, "write", writeIDs(jobs), t)
+	w := p.newWindowCall(ctx, "write", writeIDs(jobs), os.O_WRONLY, t)
 	step := p.size[0] * p.elem.Size()
 	stopped := false
 	for n := range w.plan.steps {
 		w.try(func() error {
-			return w.fill(n, func(i int, b []byte, q piece) error {
-				return p.readRows(jobs[i].Source, b, q, step)
-			})
+			return w.fill(n, func(i int, b []byte, q piece) error { return p.readRows(jobs[i].Source, b, q, step) })
 		})
+		w.renew(n)
 		if stopped = w.meet(); stopped {
 			break
 		}
 		w.try(func() error {
-			return w.own(n, os.O_WRONLY, func(f vfs.File, e extent, b []byte) error {
-				offset := e.first * int64(p.elem.Size())
-				w.sum.Add(offset, b)
-				return p.put(f, b, offset)
+			return w.each(n, func(f *openFile, offset int64, b []byte) error {
+				f.sum.Add(offset, b)
+				return p.put(f.File, b, offset)
 			})
 		})
 	}
@@ -282,27 +333,25 @@ func (p *Plan) windowWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 }
 
 func (p *Plan) windowRead(ctx context.Context, jobs []ReadJob, t *tally) error {
-	w := p.newWindowCall(ctx, "read", readIDs(jobs), t)
+	w := p.newWindowCall(ctx, "read", readIDs(jobs), os.O_RDONLY, t)
 	step := p.size[0] * p.elem.Size()
 	stopped := false
 	for n := range w.plan.steps {
 		w.try(func() error {
-			return w.own(n, os.O_RDONLY, func(f vfs.File, e extent, b []byte) error {
-				offset := e.first * int64(p.elem.Size())
-				if err := readFull(f, b, offset); err != nil {
-					return err
+			return w.each(n, func(f *openFile, offset int64, b []byte) error {
+				err := readFull(f, b, offset)
+				if err == nil {
+					f.sum.Add(offset, b)
 				}
-				w.sum.Add(offset, b)
-				return nil
+				return err
 			})
 		})
+		w.renew(n + 1)
 		if stopped = w.meet(); stopped {
 			break
 		}
 		w.try(func() error {
-			return w.fill(n, func(i int, b []byte, q piece) error {
-				return p.sinkRows(jobs[i].Sink, b, q, step)
-			})
+			return w.fill(n, func(i int, b []byte, q piece) error { return p.sinkRows(jobs[i].Sink, b, q, step) })
 		})
 	}
 	return w.end(stopped)

@@ -17,6 +17,7 @@ var locals struct {
 // local is a window of the process: all ranks have the same memory.
 type local struct {
 	mem   *Memory
+	slots []slot
 	mu    sync.Mutex
 	users int
 
@@ -26,12 +27,12 @@ type local struct {
 	turn             chan struct{} // closed when all have come
 }
 
-func createLocal(size int) (*Window, string, error) {
+func createLocal(size, ranks int) (*Window, string, error) {
 	mem, err := Alloc(size)
 	if err != nil {
 		return nil, "", err
 	}
-	l := &local{mem: mem, users: 1, turn: make(chan struct{})}
+	l := &local{mem: mem, users: 1, turn: make(chan struct{}), slots: make([]slot, 2*ranks)}
 	locals.Lock()
 	defer locals.Unlock()
 	if locals.open == nil {
@@ -50,15 +51,15 @@ func createLocal(size int) (*Window, string, error) {
 	return w, name, nil
 }
 
-func openLocal(name string, size int) (*Window, error) {
+func openLocal(name string, size, ranks int) (*Window, error) {
 	locals.Lock()
 	defer locals.Unlock()
 	l := locals.open[name]
 	if l == nil {
 		return nil, ErrName
 	}
-	if len(l.mem.Bytes) != size {
-		return nil, fmt.Errorf("it has %d bytes, want %d", len(l.mem.Bytes), size)
+	if len(l.mem.Bytes) != size || len(l.slots) != 2*ranks {
+		return nil, fmt.Errorf("it has %d bytes for %d ranks, want %d for %d", len(l.mem.Bytes), len(l.slots)/2, size, ranks)
 	}
 	l.mu.Lock()
 	l.users++
@@ -67,7 +68,7 @@ func openLocal(name string, size int) (*Window, error) {
 }
 
 func (l *local) window(size int) *Window {
-	return &Window{Bytes: l.mem.Bytes[:size:size], barrier: l, unmap: l.leave}
+	return &Window{Bytes: l.mem.Bytes[:size:size], barrier: l, slots: l.slots, unmap: l.leave}
 }
 
 func (l *local) leave() error {

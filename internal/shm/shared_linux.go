@@ -18,7 +18,7 @@ import (
 // sharedDir is where POSIX shared memory has its names on Linux: shm_overview(7).
 const sharedDir = "/dev/shm"
 
-func createShared(kind Kind, size int) (*Window, string, error) {
+func createShared(kind Kind, size, ranks int) (*Window, string, error) {
 	var id nonce
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, "", err
@@ -43,7 +43,7 @@ func createShared(kind Kind, size int) (*Window, string, error) {
 		unlink = func() error { return errors.Join(unix.Unlink(name), unix.Close(fd)) }
 	}
 	// Without a reservation, a lack of memory is a SIGBUS later.
-	head := os.Getpagesize()
+	head := headBytes(ranks)
 	err = ignoringEINTR(func() error { return unix.Fallocate(fd, 0, 0, int64(head+size)) })
 	if err != nil {
 		return nil, "", errors.Join(fmt.Errorf("reserve: %w", err), unlink())
@@ -51,7 +51,7 @@ func createShared(kind Kind, size int) (*Window, string, error) {
 	if _, err := unix.Pwrite(fd, id[:], nonceAt); err != nil {
 		return nil, "", errors.Join(fmt.Errorf("write: %w", err), unlink())
 	}
-	w, err := mapShared(fd, head, size)
+	w, err := mapShared(fd, head, size, ranks)
 	if err != nil {
 		return nil, "", errors.Join(err, unlink())
 	}
@@ -63,9 +63,12 @@ func createShared(kind Kind, size int) (*Window, string, error) {
 // tables of processes, the path of one may lead to another file.
 type nonce [16]byte
 
-const nonceAt = 2048 // in the head, behind the barrier
+const (
+	nonceAt    = 2048 // in the head, behind the barrier
+	countersAt = 4096
+)
 
-func openShared(name string, size int) (*Window, error) {
+func openShared(name string, size, ranks int) (*Window, error) {
 	path, id, ok := strings.Cut(name, " ")
 	if !ok {
 		return nil, ErrName
@@ -77,11 +80,11 @@ func openShared(name string, size int) (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := attach(fd, id, size)
+	w, err := attach(fd, id, size, ranks)
 	return w, errors.Join(err, unix.Close(fd))
 }
 
-func attach(fd int, id string, size int) (*Window, error) {
+func attach(fd int, id string, size, ranks int) (*Window, error) {
 	var got nonce
 	if n, err := unix.Pread(fd, got[:], nonceAt); err != nil || n != len(got) || fmt.Sprintf("%x", got) != id {
 		return nil, ErrName
@@ -90,15 +93,22 @@ func attach(fd int, id string, size int) (*Window, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("stat: %w", err)
 	}
-	head := os.Getpagesize()
+	head := headBytes(ranks)
 	if st.Size != int64(head+size) {
 		return nil, fmt.Errorf("it has %d bytes, want %d", st.Size-int64(head), size)
 	}
-	return mapShared(fd, head, size)
+	return mapShared(fd, head, size, ranks)
+}
+
+// headBytes is the size of what comes before the memory, in whole pages: the barrier,
+// the nonce, and the counters.
+func headBytes(ranks int) int {
+	page := os.Getpagesize()
+	return (countersAt + 2*ranks*slotBytes + page - 1) / page * page
 }
 
 // mapShared maps a file of a head and size bytes.
-func mapShared(fd, head, size int) (*Window, error) {
+func mapShared(fd, head, size, ranks int) (*Window, error) {
 	total := head + size
 	// All faults at once are cheaper than one by one.
 	b, err := unix.Mmap(fd, 0, total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
@@ -108,6 +118,7 @@ func mapShared(fd, head, size int) (*Window, error) {
 	return &Window{
 		Bytes:   b[head:total:total],
 		barrier: (*futexBarrier)(unsafe.Pointer(unsafe.SliceData(b))),
+		slots:   unsafe.Slice((*slot)(unsafe.Pointer(&b[countersAt])), 2*ranks),
 		unmap:   func() error { return unix.Munmap(b) },
 	}, nil
 }

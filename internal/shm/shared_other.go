@@ -2,6 +2,8 @@
 
 package shm
 
-func createShared(kind Kind, size int) (*Window, string, error) { return nil, "", ErrUnsupported }
+func createShared(kind Kind, size, ranks int) (*Window, string, error) {
+	return nil, "", ErrUnsupported
+}
 
-func openShared(name string, size int) (*Window, error) { return nil, ErrUnsupported }
+func openShared(name string, size, ranks int) (*Window, error) { return nil, ErrUnsupported }

@@ -3,7 +3,9 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // Kind is a way of sharing a window.
@@ -58,9 +60,18 @@ type Window struct {
 
 	ranks   int
 	barrier barrier
+	slots   []slot
 	unlink  func() error // nil: done, or not this rank's
 	unmap   func() error // nil: closed
 }
+
+// slot is a counter in a cache line of its own.
+type slot struct {
+	n atomic.Uint32
+	_ [60]byte
+}
+
+const slotBytes = int(unsafe.Sizeof(slot{}))
 
 // barrier is where the ranks of a window meet.
 type barrier interface {
@@ -78,9 +89,9 @@ func Create(kind Kind, size, ranks int) (w *Window, name string, err error) {
 	}
 	switch kind {
 	case Process:
-		w, name, err = createLocal(size)
+		w, name, err = createLocal(size, ranks)
 	case Anonymous, Named:
-		w, name, err = createShared(kind, size)
+		w, name, err = createShared(kind, size, ranks)
 	default:
 		err = fmt.Errorf("unknown %v", kind)
 	}
@@ -96,9 +107,9 @@ func Create(kind Kind, size, ranks int) (w *Window, name string, err error) {
 func Open(kind Kind, name string, size, ranks int) (w *Window, err error) {
 	switch kind {
 	case Process:
-		w, err = openLocal(name, size)
+		w, err = openLocal(name, size, ranks)
 	case Anonymous, Named:
-		w, err = openShared(name, size)
+		w, err = openShared(name, size, ranks)
 	default:
 		err = fmt.Errorf("unknown %v", kind)
 	}
@@ -129,6 +140,10 @@ func (w *Window) Close() error {
 	w.unmap, w.Bytes = nil, nil
 	return errors.Join(w.Unlink(), f())
 }
+
+// Counter is the i-th of the counters that the ranks share, two for each rank. They
+// begin at 0.
+func (w *Window) Counter(i int) *atomic.Uint32 { return &w.slots[i].n }
 
 // Meet waits until all ranks have come, at most for the given time. What a rank
 // wrote into the window before it came, all ranks see when they go on. It tells
