@@ -25,13 +25,22 @@
 // a bundle; the next publication to the same path, or the next [NewService] on the
 // directory, clears it away.
 //
+// # Cost
+//
+// Beside moving the bytes, a save on one node takes four small agreements of the
+// ranks, a load five, whatever the number of fields. Staging memory and layout
+// are kept between the saves of a [Service] and the writes of [Dumps]; [Reuse] does
+// that for direct calls. A load holds one copy of the owned cells that it reads, but
+// for [InPlace].
+//
 // # Collective or not
 //
 //	collective:  SaveBundle, LoadBundle, Directory, NewService, NewDumps,
 //	             Service.Restore, Load, Save, MaybeSave, Dumps.Write,
 //	             BoundaryRecords, RestoreBoundaries
 //	one rank:    OpenBundle and the methods of Bundle, ReadMetadata, Inspect,
-//	             ParseMetadata, ParseConfig, Service.Close, Dumps.Close
+//	             ParseMetadata, ParseConfig, NewPlans, Plans.Close,
+//	             Service.Close, Dumps.Close
 //
 // # Concurrency
 //

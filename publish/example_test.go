@@ -73,6 +73,37 @@ func Example() {
 	// Output: restarted at time 0.4 verified: true
 }
 
+// A solver that saves by itself keeps the plan, with its memory, from one bundle to
+// the next.
+func ExampleReuse() {
+	dir, err := os.MkdirTemp("", "fieldstone")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, c := context.Background(), comm.Self()
+	domain := grid.Domain{Size: [3]int{8, 8, 8}, Spacing: [3]float64{1, 1, 1}}
+	psi, err := field.New[float64](domain, domain.Box(), field.Halo(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	plans := publish.NewPlans() // each rank has its own
+	defer plans.Close()
+	for step := range int64(3) {
+		path := filepath.Join(dir, publish.StepName(step))
+		state := publish.State{Fields: []field.Named{{ID: "psi", Field: psi}}, Time: float64(step), Increment: step}
+		if err := publish.SaveBundle(ctx, c, path, state, publish.Reuse(plans)); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("saved", publish.StepName(step))
+	}
+	// Output:
+	// saved step_0
+	// saved step_1
+	// saved step_2
+}
+
 // Nothing is ever overwritten.
 func ExampleSaveBundle() {
 	dir, err := os.MkdirTemp("", "fieldstone")

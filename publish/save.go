@@ -31,7 +31,8 @@ type State struct {
 // Only owned cells are written; a field on a device is read through its host
 // mirror, which is brought up to date and marks nothing stale. float32 fields
 // are widened; complex fields are refused, since a bundle holds what can't be
-// recomputed. The errors are those of [Directory].
+// recomputed. The errors are those of [Directory]. The plan and its memory are made
+// for this call, unless [Reuse] says otherwise.
 func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...Option) error {
 	return named("publish", dir, saveBundle(ctx, c, dir, s, opts))
 }
