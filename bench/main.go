@@ -61,7 +61,7 @@ func run() error {
 		form = plan.Quick
 	}
 	s := plan.NewSuite(form)
-	r := &launcher{build: *build, tmpfs: tmpfs, disk: disk, limit: 5 * time.Minute, bind: *bind}
+	r := &launcher{build: *build, tmpfs: tmpfs, disk: disk, limit: 10 * time.Minute, bind: *bind}
 	found := newResults()
 	about := thisMachine()
 	var errs []error
