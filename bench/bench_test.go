@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -251,6 +252,43 @@ func TestTables(t *testing.T) {
 	}
 	if got, want := tb.markdown(), "## T\n\n| a | bb |\n|---|---:|\n| x³ | 1 |\n| long | 22\\| |\n\nN\n"; got != want {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	s := plan.NewSuite(plan.Quick)
+	for _, c := range []struct {
+		name                string
+		sel                 selection
+		launches            int
+		kinds, contestants  string
+		repeats, components int
+	}{
+		{"one case has one launch", selection{match: regexp.MustCompile("^restart.*1x1x3"), repeats: 7, contestants: []string{"pread"}}, 2, "bundle restart", "pread", 7, 1},
+		{"no restart, no bundle", selection{match: regexp.MustCompile("^save 100.*1x1x2")}, 3, "save save save", "floor fieldstone common", 4, 3},
+		{"one component", selection{match: regexp.MustCompile("^save 100.*1x1x2"), component: "mpich"}, 1, "save", "floor fieldstone common", 4, 1},
+		{"nothing matches", selection{match: regexp.MustCompile("nothing")}, 0, "", "", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var kinds []string
+			components := make(map[string]bool)
+			chosen := c.sel.choose(s.Launches)
+			for _, l := range chosen {
+				components[l.Component] = true
+				for _, k := range l.Cases {
+					kinds = append(kinds, string(k.Kind))
+					if k.Kind != plan.Bundle && (strings.Join(k.Contestants, " ") != c.contestants || k.Repeats != c.repeats) {
+						t.Errorf("%+v", k)
+					}
+				}
+			}
+			if len(chosen) != c.launches || strings.Join(kinds, " ") != c.kinds || len(components) != c.components {
+				t.Errorf("%d launches, %v, %v", len(chosen), kinds, components)
+			}
+		})
+	}
+	if all := (selection{match: regexp.MustCompile("")}).choose(s.Launches); len(all) != len(s.Launches) {
+		t.Errorf("%d of %d launches", len(all), len(s.Launches))
 	}
 }
 

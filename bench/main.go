@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,13 +30,17 @@ func run() error {
 	results := flag.String("results", "bench/results", "folder for tables and figures")
 	only := flag.String("case", "", "only cases whose name matches this regular expression")
 	who := flag.String("contestants", "", "only these contestants of each case, by comma; the first is the yardstick")
-	component := flag.String("component", "", "only launches of this component: ompio, romio, mpich")
-	repeats := flag.Int("repeats", 0, "repetitions of each case, instead of its own number")
+	var sel selection
+	flag.StringVar(&sel.component, "component", "", "only launches of this component: ompio, romio, mpich, h5py")
+	flag.IntVar(&sel.repeats, "repeats", 0, "repetitions of each case, instead of its own number")
 	bind := flag.String("bind", "none", "what Open MPI binds ranks to")
 	flag.Parse()
-	match, err := regexp.Compile(*only)
-	if err != nil {
+	var err error
+	if sel.match, err = regexp.Compile(*only); err != nil {
 		return err
+	}
+	if *who != "" {
+		sel.contestants = strings.Split(*who, ",")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,26 +70,7 @@ func run() error {
 	found := newResults()
 	about := thisMachine()
 	var errs []error
-	for _, l := range s.Launches {
-		if *component != "" && l.Component != *component {
-			continue
-		}
-		var kept []plan.Case
-		for _, c := range l.Cases {
-			if c.Kind != plan.Bundle && !match.MatchString(c.Name) {
-				continue
-			}
-			if *who != "" && c.Kind != plan.Bundle && c.Kind != plan.Memory {
-				c.Contestants = strings.Split(*who, ",")
-			}
-			if *repeats > 0 {
-				c.Repeats, c.Seconds = *repeats, 1e9
-			}
-			kept = append(kept, c)
-		}
-		if l.Cases = kept; len(kept) == 0 {
-			continue
-		}
+	for _, l := range sel.choose(s.Launches) {
 		if l.Component == plan.H5py && !r.hasH5py(ctx) {
 			found.note(l)
 			for _, c := range l.Cases {
@@ -104,6 +90,54 @@ func run() error {
 	}
 	errs = append(errs, found.failed()...)
 	return errors.Join(append(errs, report(*results, s, found, about))...)
+}
+
+// A selection is what the command line leaves of a suite.
+type selection struct {
+	match       *regexp.Regexp // on the names of cases
+	component   string         // empty: all
+	contestants []string       // nil: each case's own
+	repeats     int            // 0: each case's own
+}
+
+// choose returns the selected cases, in their launches. A bundle is written if it is read.
+func (sel selection) choose(launches []plan.Launch) (chosen []plan.Launch) {
+	wanted := func(c plan.Case) bool { return sel.match.MatchString(c.Name) }
+	reads := false
+	for _, l := range launches {
+		for _, c := range l.Cases {
+			reads = reads || c.Kind == plan.Restart && wanted(c)
+		}
+	}
+	for _, l := range launches {
+		if sel.component != "" && l.Component != sel.component {
+			continue
+		}
+		var kept []plan.Case
+		for _, c := range l.Cases {
+			if c.Kind == plan.Bundle {
+				if reads {
+					kept = append(kept, c)
+				}
+				continue
+			}
+			if !wanted(c) {
+				continue
+			}
+			if c.Kind != plan.Memory && sel.contestants != nil {
+				c.Contestants = sel.contestants
+			}
+			if sel.repeats > 0 {
+				c.Repeats, c.Seconds = sel.repeats, math.MaxInt32
+			}
+			kept = append(kept, c)
+		}
+		if len(kept) > 0 {
+			l.Cases = kept
+			chosen = append(chosen, l)
+		}
+	}
+	return chosen
 }
 
 // record runs a launch and keeps what it says.
