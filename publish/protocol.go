@@ -194,11 +194,11 @@ func (p *publication) sum(ctx context.Context) error {
 func (p *publication) complete(ctx context.Context) error {
 	err := p.hook
 	if err == nil && !p.checked {
-		err = comm.Protect(p.checkShare)
+		err = comm.Protect(func() error { return p.blame(p.checkShare()) })
 	}
 	return p.c.OnRoot(ctx, err, func() error {
 		if !p.checked {
-			if err := p.checkNames(); err != nil {
+			if err := p.blame(p.checkNames()); err != nil {
 				return err
 			}
 		}
@@ -283,6 +283,17 @@ func (p *publication) checkShare() error {
 		}
 	}
 	return nil
+}
+
+// blame says that staging isn't ours any more, where that explains an error.
+func (p *publication) blame(err error) error {
+	if err == nil {
+		return nil
+	}
+	if taken := p.checkNonce(p.staging); errors.Is(taken, ErrTakenOver) {
+		return taken
+	}
+	return err
 }
 
 func (p *publication) checkField(id string) error {
