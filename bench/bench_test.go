@@ -206,7 +206,7 @@ func TestReport(t *testing.T) {
 	if data, err = os.ReadFile(filepath.Join(dir, "results.json")); err != nil || !json.Valid(data) {
 		t.Errorf("results.json: %v", err)
 	}
-	for name, want := range map[string]string{"tables.txt": "Growth with ranks", "tables.md": "| pnetcdf | mpich | 3 | not built |"} {
+	for name, want := range map[string]string{"tables.txt": "Growth with ranks (4 fields", "tables.md": "| pnetcdf | mpich | 3 | not built |"} {
 		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("%s, %v, lacks %q:\n%s", name, err, want, data)
 		}

@@ -36,7 +36,8 @@ type Case struct {
 	Contestants []string
 
 	// A first repetition is dropped. Then come Repeats, at least 3 but no more
-	// when the case has taken Seconds.
+	// when the case has taken Seconds. Contestants that take several times as long
+	// as the first one have 3.
 	Repeats int
 	Seconds float64
 }

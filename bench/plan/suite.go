@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Suite is all that a run does.
 type Suite struct {
@@ -53,7 +56,7 @@ type Effort struct {
 
 // The forms.
 var (
-	Full  = Effort{repeats: 9, seconds: 12, kernels: 15, rounds: 3, kernel: 256, save: 256, wide: 256, compare: 256, disk: 256, restart: 256, everybody: true}
+	Full  = Effort{repeats: 9, seconds: 15, kernels: 15, rounds: 3, kernel: 256, save: 256, wide: 256, compare: 256, disk: 256, restart: 256, everybody: true}
 	Quick = Effort{repeats: 4, seconds: 2, kernels: 6, rounds: 1, kernel: 128, save: 160, wide: 160, compare: 128, disk: 128, restart: 128}
 )
 
@@ -206,8 +209,8 @@ func NewSuite(e Effort) *Suite {
 		rest = append(rest, h5py)
 	} else {
 		s.Scaled = fmt.Sprintf("the short form takes fields of %d³ where the full one takes 256³, and of %d³ against libraries and the common scheme, on disk and for restarts", e.save, e.compare)
-		s.Growth = []Growth{{"ranks", []string{oneRank, base, fourRanks}, []float64{1, 2, 4}}}
 	}
+	s.Growth = append(s.Growth, Growth{fmt.Sprintf("ranks (4 fields of %d³, slabs)", e.save), []string{oneRank, base, fourRanks}, []float64{1, 2, 4}})
 	// The components alternate, so that a machine that changes meanwhile changes for all.
 	s.Launches = []Launch{one, four, three}
 	for round := range e.rounds {
@@ -234,45 +237,36 @@ func NewSuite(e Effort) *Suite {
 
 // vary adds the cases in which one factor differs from the base, and the series.
 func (s *Suite) vary(e Effort, add func(*Launch, Case, ...string) string) []Launch {
-	one := Launch{MPI: "openmpi", Component: DefaultComponent, Ranks: 1}
 	two := Launch{MPI: "openmpi", Component: DefaultComponent, Ranks: 2}
 	four := Launch{MPI: "openmpi", Component: DefaultComponent, Ranks: 4}
-	who := []string{"floor", "fieldstone", "common", "hdf5"}
+	who := []string{"floor", "fieldstone", "hdf5"}
+	withCommon := append(slices.Clone(who), "common")
 	series := func(name string, x []float64, cases []string) {
 		s.Growth = append(s.Growth, Growth{name, cases, x})
 	}
-	var names []string
-	var x []float64
-	for _, n := range []int{32, 64, 128, 256, 512} {
-		names = append(names, add(&two, situation(Save, fields(1), cube(n), slabs2), who...))
-		x = append(x, float64(n)*float64(n)*float64(n))
+	sizes := func(cut variation, who []string) (names []string, x []float64) {
+		for _, n := range []int{32, 64, 128, 256, 512} {
+			names = append(names, add(&two, situation(Save, fields(1), cube(n), cut), who...))
+			x = append(x, float64(n)*float64(n)*float64(n))
+		}
+		return names, x
 	}
+	names, x := sizes(slabs2, withCommon)
 	series("cells (1 field, 2 slabs)", x, names)
-	names, x = nil, nil
-	for _, n := range []int{32, 64, 128, 256, 512} {
-		names = append(names, add(&two, situation(Save, fields(1), cube(n), splitX2), who...))
-		x = append(x, float64(n)*float64(n)*float64(n))
-	}
+	names, x = sizes(splitX2, who)
 	series("cells (1 field, 2 ranks, x-split)", x, names)
+	numbers := func(n int, counts ...int) (names []string, x []float64) {
+		for _, k := range counts {
+			names = append(names, add(&two, situation(Save, fields(k), cube(n), slabs2), withCommon...))
+			x = append(x, float64(k))
+		}
+		return names, x
+	}
 	// 16 fields of 256³ would be more than 4 GiB with their copies.
-	names, x = nil, nil
-	for _, n := range []int{1, 2, 4, 8, 16} {
-		names = append(names, add(&two, situation(Save, fields(n), cube(192), slabs2), who...))
-		x = append(x, float64(n))
-	}
+	names, x = numbers(192, 1, 2, 4, 8, 16)
 	series("fields (of 192³, 2 slabs)", x, names)
-	names, x = nil, nil
-	for _, n := range []int{1, 4, 16, 64} {
-		names = append(names, add(&two, situation(Save, fields(n), cube(32), slabs2), who...))
-		x = append(x, float64(n))
-	}
+	names, x = numbers(32, 1, 4, 16, 64)
 	series("fields (of 32³, 2 slabs)", x, names)
-	names = []string{
-		add(&one, situation(Save, processes(1, 1, 1)), who...),
-		add(&two, situation(Save, slabs2), who...),
-		add(&four, situation(Save, slabs4), who...),
-	}
-	series("ranks (4 fields of 256³, slabs)", []float64{1, 2, 4}, names)
 	for _, n := range []int{0, 1, 3, 4} {
 		add(&two, situation(Save, halo(n), slabs2), who...)
 	}
@@ -280,13 +274,13 @@ func (s *Suite) vary(e Effort, add func(*Launch, Case, ...string) string) []Laun
 	add(&four, situation(Save, processes(1, 2, 2)), who...)
 	add(&four, situation(Save, processes(2, 1, 2)), who...)
 	add(&two, situation(Save, onDisk, slabs2), who...)
-	for _, l := range []*Launch{&one, &two, &four} {
+	for _, l := range []*Launch{&two, &four} {
 		for i := range l.Cases {
 			l.Cases[i].Repeats = 5
 			l.Cases[i].Seconds = e.seconds / 2
 		}
 	}
-	return []Launch{one, two, four}
+	return []Launch{two, four}
 }
 
 func named(cases []Case, name string) bool {

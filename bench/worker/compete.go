@@ -8,12 +8,20 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/bench/plan"
+	"github.com/fieldstone-io/fieldstone/bench/stats"
 	"github.com/fieldstone-io/fieldstone/comm"
 )
 
 // lead is the time between the agreement on a start and the start: the ranks have to
 // learn of it, and then sleep, so that none of them is in the way of another.
 const lead = 2 * time.Millisecond
+
+// Of a contestant that takes slow times as long as the yardstick, enough repetitions
+// are enough: the time is better spent on the others.
+const (
+	slow   = 4
+	enough = 3
+)
 
 // compete lets the contestants of a case take turns and reports their times.
 func (w *worker) compete(ctx context.Context, s *state) error {
@@ -51,14 +59,14 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 	}
 	var spent time.Duration
 	for repetition := 0; repetition <= s.Repeats; repetition++ {
-		if stop, err := w.agreeOn(ctx, repetition > 3 && spent.Seconds() > s.Seconds); stop || err != nil {
+		if stop, err := w.agreeOn(ctx, repetition > enough && spent.Seconds() > s.Seconds); stop || err != nil {
 			if err != nil {
 				return err
 			}
 			break
 		}
 		for _, i := range plan.Order(len(turns), repetition) {
-			if out[i] {
+			if out[i] || repetition > enough && rests(lines[i].Seconds, lines[0].Seconds) {
 				continue
 			}
 			seconds, err := w.take(ctx, s, turns[i])
@@ -87,6 +95,11 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 		}
 	}
 	return w.c.Agree(ctx, w.libraries.release())
+}
+
+// rests tells who is slow. The times are the same on all ranks.
+func rests(seconds, yardstick []float64) bool {
+	return len(yardstick) > 0 && stats.Median(seconds) > slow*stats.Median(yardstick)
 }
 
 // take is one turn: prepare, time, check. The error is the same on all ranks.

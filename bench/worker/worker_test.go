@@ -315,6 +315,34 @@ func TestTheTimeIsThatOfTheLastRank(t *testing.T) {
 	}
 }
 
+func TestWhoIsSlowRests(t *testing.T) {
+	longest := int64(1e6) // of the yardstick's turns so far
+	lasting := func(run func()) contestant {
+		return func(w *worker, s *state) (turn, error) {
+			return turn{
+				run:   func() error { run(); return nil },
+				check: func() error { return nil },
+			}, nil
+		}
+	}
+	k := small(plan.Save, 1, "yardstick", "slow", "fast")
+	k.Repeats = 6
+	lines := measured(t, newJob(t, k), map[string]contestant{
+		"yardstick": lasting(func() {
+			began := now()
+			sleepUntil(began + 1e6)
+			longest = max(longest, now()-began)
+		}),
+		"slow": lasting(func() { sleepUntil(now() + 2*slow*longest) }),
+		"fast": lasting(func() {}),
+	})
+	for name, want := range map[string]int{"yardstick": 6, "slow": enough, "fast": 6} {
+		if got := len(lines[name].Seconds); got != want {
+			t.Errorf("%s had %d repetitions, not %d", name, got, want)
+		}
+	}
+}
+
 func TestACaseEndsWhenItsTimeIsOver(t *testing.T) {
 	k := small(plan.Save, 1, "fieldstone")
 	k.Repeats, k.Seconds = 1000, 0
