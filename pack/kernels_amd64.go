@@ -175,12 +175,12 @@ func power(n uint64) uint64 {
 	return r
 }
 
-// foldBlock is what foldAVX512 takes at once. From two of them on it overtakes
+// foldBlock is what foldAVX512 takes at once. From one of them on it overtakes
 // the others (BenchmarkSum).
 const foldBlock = 512
 
 func remainderAVX512(r uint64, b []byte, ahead *byte) uint64 {
-	if len(b) < 2*foldBlock {
+	if len(b) < foldBlock {
 		return remainderGeneric(r, b, nil)
 	}
 	if ahead == nil {
