@@ -189,5 +189,5 @@ func remainderAVX512(r uint64, b []byte, ahead *byte) uint64 {
 	n := len(b) &^ (foldBlock - 1)
 	var rest [16]byte
 	foldAVX512(r, b[:n], ahead, &foldKeys, &rest)
-	return remainderTables(remainderTables(0, rest[:]), b[n:])
+	return remainderGeneric(remainderTables(0, rest[:]), b[n:], nil)
 }
