@@ -80,8 +80,8 @@ func numberedField[T float64 | complex128](t *testing.T, size [3]int) *field.Fie
 	return f
 }
 
-// TestASourceGivesRowsThatLieApart, whether the field's own source can or not.
-func TestASourceGivesRowsThatLieApart(t *testing.T) {
+// TestASourceGivesRowsAndSums, whether the field's own source can or not.
+func TestASourceGivesRowsAndSums(t *testing.T) {
 	size := [3]int{5, 3, 4}
 	for name, f := range map[string]field.Any{
 		"float64":                        numberedField[float64](t, size),
@@ -106,6 +106,20 @@ func TestASourceGivesRowsThatLieApart(t *testing.T) {
 				}
 				if !bytes.Equal(got, want) {
 					t.Errorf("rows %+v differ from cells", r)
+				}
+				if r.rows > 1 {
+					continue
+				}
+				for i := range got {
+					got[i] = 0xee
+				}
+				sum, wantSum := pack.NewChecksum(1000), pack.NewChecksum(1000)
+				if err := s.ReadSum(got[:r.n*cell], int64(r.first), sum, 24); err != nil {
+					t.Fatal(err)
+				}
+				wantSum.Add(24, want[:r.n*cell])
+				if !bytes.Equal(got, want) || sum.Part() != wantSum.Part() {
+					t.Errorf("summed cells %+v differ", r)
 				}
 			}
 		})
@@ -133,15 +147,44 @@ func TestCopiesTakeCellsAndRows(t *testing.T) {
 		}
 		list = append(list, field.Named{ID: fmt.Sprintf("f%d", i), Field: f})
 	}
-	c, err := newCopies(list, from.Box())
+	for _, stream := range []bool{false, true} {
+		copiesOf(t, list, from.Box(), packed, stream)
+	}
+}
+
+func copiesOf(t *testing.T, list []field.Named, box grid.Box, packed []byte, stream bool) {
+	const ghost = -7
+	for _, named := range list {
+		f := named.Field.(*field.Field[float64])
+		data, err := f.MutableView()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range data {
+			data[i] = ghost
+		}
+	}
+	cells := box.Cells()
+	c, err := newCopies(list, box)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.stream = stream
 	for i, s := range c.sinks {
 		for first := int64(0); first < cells; {
 			n, rows, apart := 6, min(i+1, int(cells-first)/6), 6+i
 			if first%12 == 0 {
-				if err := s.WriteCells(packed[8*first:8*(first+6)], first); err != nil {
+				piece, err := packed[8*first:8*(first+6)], error(nil)
+				if first%24 == 0 {
+					sum, want := pack.NewChecksum(8*cells), pack.NewChecksum(8*cells)
+					want.Add(8*first, piece)
+					if err = s.WriteSum(piece, first, sum, 8*first); sum.Part() != want.Part() {
+						t.Errorf("cells from %d on: sum %x, want %x", first, sum.Part(), want.Part())
+					}
+				} else {
+					err = s.WriteCells(piece, first)
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 				first += 6
@@ -168,6 +211,17 @@ func TestCopiesTakeCellsAndRows(t *testing.T) {
 		}
 		if err != nil || !bytes.Equal(got, packed) {
 			t.Errorf("field %q has other cells (%v)", f.ID, err)
+		}
+		of := f.Field.(*field.Field[float64])
+		data, err := of.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range of.Padded().Cells() {
+			owned := box.ContainsCell(of.Global(at[0], at[1], at[2]))
+			if v := data[of.Index(at[0], at[1], at[2])]; (v == ghost) == owned {
+				t.Fatalf("field %q: cell %v is %v", f.ID, at, v)
+			}
 		}
 	}
 	if err := (*copies)(nil).free(); err != nil {
