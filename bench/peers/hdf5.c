@@ -1,6 +1,8 @@
 // Parallel HDF5: one file, one contiguous dataset per field, collective transfers.
-// Each rank packs its cells into a buffer that is kept, which is faster than letting
-// the library pick them out of the padded storage through a hyperslab of memory.
+//
+// The library can pick the cells out of the padded storage itself. That is faster where
+// the rank has whole rows of the file (slabs in shared memory: 1.5 times as fast), and
+// slower where x is split (0.85): there the cells are packed into a buffer that is kept.
 
 #include "peer.h"
 
@@ -18,10 +20,21 @@ static hid_t file_access(job *j) {
 	return access;
 }
 
+static int whole_rows(const job *j) { return j->own[0] == j->size[0]; }
+
+// select_box selects the box in the file's space and returns the space of the memory.
 static hid_t select_box(job *j, hid_t space) {
-	hsize_t own[3], low[3];
-	for (int i = 0; i < 3; i++) own[i] = (hsize_t)j->own[2 - i], low[i] = (hsize_t)j->low[2 - i];
+	hsize_t own[3], low[3], padded[3], halo[3];
+	for (int i = 0; i < 3; i++) {
+		own[i] = (hsize_t)j->own[2 - i], low[i] = (hsize_t)j->low[2 - i];
+		padded[i] = (hsize_t)(j->own[2 - i] + 2 * j->halo), halo[i] = (hsize_t)j->halo;
+	}
 	H5Sselect_hyperslab(space, H5S_SELECT_SET, low, NULL, own, NULL);
+	if (whole_rows(j)) {
+		hid_t memory = H5Screate_simple(3, padded, NULL);
+		H5Sselect_hyperslab(memory, H5S_SELECT_SET, halo, NULL, own, NULL);
+		return memory;
+	}
 	hsize_t cells = (hsize_t)owned(j);
 	return H5Screate_simple(1, &cells, NULL);
 }
@@ -29,7 +42,7 @@ static hid_t select_box(job *j, hid_t space) {
 static void name_of(char name[32], int64_t f) { snprintf(name, 32, "f%d", (int)f); }
 
 int hdf5_save(job *j) {
-	double *cells = keep(owned(j));
+	double *cells = keep(whole_rows(j) ? 1 : owned(j));
 	if (cells == NULL) return fail(j, "out of memory");
 	hid_t access = file_access(j);
 	hid_t file = H5Fcreate(j->paths[0], H5F_ACC_TRUNC, H5P_DEFAULT, access);
@@ -49,8 +62,9 @@ int hdf5_save(job *j) {
 			bad = wrong(j, "H5Dcreate2");
 		} else {
 			hid_t memory = select_box(j, space);
-			gather_rows(j, cells, j->padded[f]);
-			if (H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, transfer, cells) < 0) bad = wrong(j, "H5Dwrite");
+			if (!whole_rows(j)) gather_rows(j, cells, j->padded[f]);
+			const double *from = whole_rows(j) ? j->padded[f] : cells;
+			if (H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, transfer, from) < 0) bad = wrong(j, "H5Dwrite");
 			j->offsets[f] = (int64_t)H5Dget_offset(set);
 			H5Sclose(memory);
 			H5Dclose(set);
@@ -66,7 +80,7 @@ int hdf5_save(job *j) {
 }
 
 int hdf5_load(job *j) {
-	double *cells = keep(owned(j));
+	double *cells = keep(whole_rows(j) ? 1 : owned(j));
 	if (cells == NULL) return fail(j, "out of memory");
 	hid_t access = file_access(j);
 	hid_t file = H5Fopen(j->paths[0], H5F_ACC_RDONLY, access);
@@ -84,8 +98,9 @@ int hdf5_load(job *j) {
 			break;
 		}
 		hid_t space = H5Dget_space(set), memory = select_box(j, space);
-		if (H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, transfer, cells) < 0) bad = wrong(j, "H5Dread");
-		if (!bad) scatter_rows(j, j->padded[f], cells);
+		double *to = whole_rows(j) ? j->padded[f] : cells;
+		if (H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, transfer, to) < 0) bad = wrong(j, "H5Dread");
+		if (!bad && !whole_rows(j)) scatter_rows(j, j->padded[f], cells);
 		H5Sclose(memory);
 		H5Sclose(space);
 		H5Dclose(set);
