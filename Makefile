@@ -61,7 +61,7 @@ demo: build
 # Compares Fieldstone with the floors of the machine and with other ways; see
 # bench/README.md. CASE=regexp takes only some of the cases.
 bench: bench-build
-	build/bench $(if $(QUICK),-quick) $(if $(CASE),-case '$(CASE)')
+	build/bench $(if $(filter-out 0 no false,$(QUICK)),-quick) $(if $(CASE),-case '$(CASE)')
 
 bench-build: deps bench-deps
 	go build -o build/bench ./bench

@@ -132,7 +132,7 @@ func NewSuite(e Effort) *Suite {
 	target(Measure{Name: "chunked pack + CRC + pwrite / pwrite, existing pages", Must: 0.85, Aim: 0.95, Ours: "chunks-sum-file", Theirs: []string{"pwrite-chunks"}, Cases: []string{chunks.Name}})
 
 	// Saving, against the floor.
-	everybody := all([]string{"floor", "fieldstone"}, "common", "rows", "hdf5", "pnetcdf", "separate", "fieldstone-posix", "fieldstone-mpiio")
+	everybody := all([]string{"floor", "fieldstone"}, "common", "rows", "hdf5", "pnetcdf", "separate", "fieldstone-fresh", "fieldstone-posix", "fieldstone-mpiio")
 	floor := func(name string, must, aim float64, l *Launch, vary ...variation) string {
 		n := add(l, situation(Save, vary...), everybody...)
 		target(Measure{Name: name, Must: must, Aim: aim, Ours: "fieldstone", Theirs: []string{"floor"}, Cases: []string{n}})
@@ -152,7 +152,7 @@ func NewSuite(e Effort) *Suite {
 
 	// Restarting.
 	add(&four, situation(Bundle, cube(e.restart), slabs4))
-	loads := all([]string{"pread", "inplace", "all-or-nothing"}, "common-load", "rows-load", "hdf5-load", "pnetcdf-load")
+	loads := all([]string{"pread", "inplace", "all-or-nothing"}, "inplace-fresh", "common-load", "rows-load", "hdf5-load", "pnetcdf-load")
 	var slabs []string
 	for _, c := range []struct {
 		name      string

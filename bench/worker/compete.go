@@ -57,6 +57,13 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 			}
 		}
 	}
+	defer func() {
+		for _, t := range turns {
+			if t.close != nil {
+				t.close()
+			}
+		}
+	}()
 	var spent time.Duration
 	for repetition := 0; repetition <= s.Repeats; repetition++ {
 		if stop, err := w.agreeOn(ctx, repetition > enough && spent.Seconds() > s.Seconds); stop || err != nil {

@@ -16,6 +16,8 @@ type turn struct {
 	check func() error
 	// spoil, if there is one, makes an output wrong that stays between the turns.
 	spoil func() error
+	// close, if there is one, ends the case for the contestant.
+	close func()
 }
 
 // A contestant prepares its turns in a case; w and s live as long as the case. An
@@ -26,6 +28,7 @@ type contestant func(w *worker, s *state) (turn, error)
 var contestants = map[string]contestant{
 	// Saving.
 	"fieldstone":       ours(),
+	"fieldstone-fresh": fresh(),
 	"fieldstone-posix": ours(publish.Bricks(brick.Using(brick.POSIX))),
 	"fieldstone-node":  ours(publish.Bricks(brick.Using(brick.Node))),
 	"fieldstone-mpiio": ours(publish.Bricks(brick.Using(brick.MPIIO))),
@@ -41,6 +44,7 @@ var contestants = map[string]contestant{
 	"inplace-posix":   oursLoading(publish.InPlace(), publish.Bricks(brick.Using(brick.POSIX))),
 	"inplace-node":    oursLoading(publish.InPlace(), publish.Bricks(brick.Using(brick.Node))),
 	"inplace-mpiio":   oursLoading(publish.InPlace(), publish.Bricks(brick.Using(brick.MPIIO))),
+	"inplace-fresh":   freshLoading(publish.InPlace()),
 	"all-or-nothing":  oursLoading(),
 	"pread":           loading("posix", "floor_load", true),
 	"common-load":     loading("mpiio", "common_load", false),
@@ -59,8 +63,19 @@ var contestants = map[string]contestant{
 	"pwrite-chunks":   chunksFloor,
 }
 
-// ours saves a bundle.
+// ours saves a bundle, with plans that are kept from one to the next, as publish.Service
+// does it.
 func ours(opts ...publish.Option) contestant {
+	return func(w *worker, s *state) (turn, error) {
+		plans := publish.NewPlans()
+		t, err := fresh(append(opts, publish.Reuse(plans))...)(w, s)
+		t.close = plans.Close
+		return t, err
+	}
+}
+
+// fresh saves a bundle, with a plan of its own each time.
+func fresh(opts ...publish.Option) contestant {
 	return func(w *worker, s *state) (turn, error) {
 		dir := filepath.Join(s.dir, "bundle")
 		return turn{
@@ -77,8 +92,17 @@ func saveBundle(s *state, dir string, opts ...publish.Option) error {
 	return publish.SaveBundle(context.Background(), s.c, dir, publish.State{Fields: s.named, Method: "bench"}, opts...)
 }
 
-// oursLoading loads the bundle that another launch saved.
+// oursLoading loads the bundle that another launch saved, with plans that are kept.
 func oursLoading(opts ...publish.Option) contestant {
+	return func(w *worker, s *state) (turn, error) {
+		plans := publish.NewPlans()
+		t, err := freshLoading(append(opts, publish.Reuse(plans))...)(w, s)
+		t.close = plans.Close
+		return t, err
+	}
+}
+
+func freshLoading(opts ...publish.Option) contestant {
 	return func(w *worker, s *state) (turn, error) {
 		return turn{
 			run: func() error {

@@ -46,7 +46,9 @@ func (w *worker) measureMemory(ctx context.Context, s *state) error {
 		return w.report(line)
 	}
 	var during *resident
-	err = saveBundle(s, s.path("bundle"), publish.OnStep(func(step publish.Step, _ string) {
+	plans := publish.NewPlans()
+	defer plans.Close()
+	err = saveBundle(s, s.path("bundle"), publish.Reuse(plans), publish.OnStep(func(step publish.Step, _ string) {
 		if step == publish.StepWritten {
 			during, err = residentPages()
 		}
