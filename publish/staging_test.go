@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
@@ -355,5 +358,42 @@ func TestManyFieldsCostNoMoreCallsOfTheFilesystemThanTheirFiles(t *testing.T) {
 	one, two, many := count(1), count(2), count(41)
 	if want := one + 40*(two-one); many != want {
 		t.Errorf("1, 2 and 41 fields take %d, %d and %d calls: want %d for 41", one, two, many, want)
+	}
+}
+
+// TestEveryFieldIsLookedAt before a bundle is published, whichever rank looks: one
+// that was cut short after it was written is named, and so is a takeover that shows
+// in the fields.
+func TestEveryFieldIsLookedAt(t *testing.T) {
+	for _, ranks := range []int{1, 2, 3} {
+		for _, id := range []string{"phi", "T", ""} {
+			t.Run(fmt.Sprintf("%d ranks, field %q", ranks, id), func(t *testing.T) {
+				fsys := newFS(t)
+				var once sync.Once // whoever comes first, before any rank looks
+				err := saveStep(t, fsys, ranks, "/data", 1, OnStep(func(s Step, _ string) {
+					if s != StepWritten {
+						return
+					}
+					once.Do(func() {
+						if id == "" {
+							startsItsOwn(t, fsys)
+							return
+						}
+						f, err := fsys.OpenFile(stagingPath+"/fields/"+id+".bin", os.O_RDWR, 0)
+						if err == nil {
+							err = errors.Join(f.Truncate(8), f.Close())
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}))
+				if id == "" {
+					wantError(t, err, ErrTakenOver)
+				} else {
+					wantError(t, err, brick.ErrSize, fmt.Sprintf("field %q", id))
+				}
+			})
+		}
 	}
 }
