@@ -127,7 +127,7 @@ func TestNoise(t *testing.T) {
 		entries []entry
 		want    string
 	}{
-		{"a busy start is told", machine{Cores: 2, Load: 1.5}, nil, "load average was 1.5 on 2 cores"},
+		{"a busy start is told", machine{Cores: 2, Load: 1.5, Others: 0.5}, nil, "50 % of 2 cores were busy, and the load average was 1.5"},
 		{"others are told", machine{Cores: 2}, nil, "during 1 of 2 jobs more than 5 %"},
 		{"noisy measures are told", machine{Cores: 2}, []entry{{Noisy: true}, {}}, "1 of 2 measures"},
 	} {

@@ -159,7 +159,7 @@ func (r *launcher) record(ctx context.Context, l plan.Launch, found *results) er
 func report(folder string, s *plan.Suite, found *results, about machine) error {
 	entries := summarise(s.Measures, found)
 	said := verdict(about, found.jobs, entries)
-	head := fmt.Sprintf("%s, %d cores, Linux %s", about.Processor, about.Cores, about.Kernel)
+	head := fmt.Sprintf("%s, %d cores, Linux %s, load average %.1f at the start", about.Processor, about.Cores, about.Kernel, about.Load)
 	if s.Scaled != "" {
 		said += "\n" + s.Scaled + "."
 	}

@@ -130,8 +130,8 @@ func (r *results) noisy(component, name string) bool {
 // verdict says in words whether the figures can be trusted.
 func verdict(m machine, jobs []jobRecord, entries []entry) string {
 	var why []string
-	if m.Load > 0.3*float64(m.Cores) || m.Others > othersLimit {
-		why = append(why, fmt.Sprintf("at the start the load average was %.1f on %d cores, and %.0f %% of them were busy", m.Load, m.Cores, 100*m.Others))
+	if m.Others > othersLimit { // the load average alone may be of a past that is over
+		why = append(why, fmt.Sprintf("at the start %.0f %% of %d cores were busy, and the load average was %.1f", 100*m.Others, m.Cores, m.Load))
 	}
 	busy := 0
 	worst := 0.0
