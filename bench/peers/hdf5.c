@@ -1,8 +1,9 @@
 // Parallel HDF5: one file, one contiguous dataset per field, collective transfers.
 //
-// The library can pick the cells out of the padded storage itself. That is faster where
-// the rank has whole rows of the file (slabs in shared memory: 1.5 times as fast), and
-// slower where x is split (0.85): there the cells are packed into a buffer that is kept.
+// The library can pick the cells out of the padded storage itself. For writing that is
+// faster where the rank has whole rows of the file (slabs in shared memory: 1.5 times as
+// fast), and slower where x is split (0.85); for reading it is much slower. There the
+// cells go through a buffer that is kept.
 
 #include "peer.h"
 
@@ -20,17 +21,16 @@ static hid_t file_access(job *j) {
 	return access;
 }
 
-static int whole_rows(const job *j) { return j->own[0] == j->size[0]; }
-
-// select_box selects the box in the file's space and returns the space of the memory.
-static hid_t select_box(job *j, hid_t space) {
+// select_box selects the box in the file's space and returns the space of the memory:
+// the padded storage or the buffer.
+static hid_t select_box(job *j, hid_t space, int direct) {
 	hsize_t own[3], low[3], padded[3], halo[3];
 	for (int i = 0; i < 3; i++) {
 		own[i] = (hsize_t)j->own[2 - i], low[i] = (hsize_t)j->low[2 - i];
 		padded[i] = (hsize_t)(j->own[2 - i] + 2 * j->halo), halo[i] = (hsize_t)j->halo;
 	}
 	H5Sselect_hyperslab(space, H5S_SELECT_SET, low, NULL, own, NULL);
-	if (whole_rows(j)) {
+	if (direct) {
 		hid_t memory = H5Screate_simple(3, padded, NULL);
 		H5Sselect_hyperslab(memory, H5S_SELECT_SET, halo, NULL, own, NULL);
 		return memory;
@@ -42,7 +42,8 @@ static hid_t select_box(job *j, hid_t space) {
 static void name_of(char name[32], int64_t f) { snprintf(name, 32, "f%d", (int)f); }
 
 int hdf5_save(job *j) {
-	double *cells = keep(whole_rows(j) ? 1 : owned(j));
+	int direct = j->own[0] == j->size[0];
+	double *cells = keep(direct ? 1 : owned(j));
 	if (cells == NULL) return fail(j, "out of memory");
 	hid_t access = file_access(j);
 	hid_t file = H5Fcreate(j->paths[0], H5F_ACC_TRUNC, H5P_DEFAULT, access);
@@ -61,9 +62,9 @@ int hdf5_save(job *j) {
 		if (set < 0) {
 			bad = wrong(j, "H5Dcreate2");
 		} else {
-			hid_t memory = select_box(j, space);
-			if (!whole_rows(j)) gather_rows(j, cells, j->padded[f]);
-			const double *from = whole_rows(j) ? j->padded[f] : cells;
+			hid_t memory = select_box(j, space, direct);
+			const double *from = direct ? j->padded[f] : cells;
+			if (!direct) gather_rows(j, cells, j->padded[f]);
 			if (H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, transfer, from) < 0) bad = wrong(j, "H5Dwrite");
 			j->offsets[f] = (int64_t)H5Dget_offset(set);
 			H5Sclose(memory);
@@ -80,7 +81,7 @@ int hdf5_save(job *j) {
 }
 
 int hdf5_load(job *j) {
-	double *cells = keep(whole_rows(j) ? 1 : owned(j));
+	double *cells = keep(owned(j));
 	if (cells == NULL) return fail(j, "out of memory");
 	hid_t access = file_access(j);
 	hid_t file = H5Fopen(j->paths[0], H5F_ACC_RDONLY, access);
@@ -97,10 +98,9 @@ int hdf5_load(job *j) {
 			bad = wrong(j, "H5Dopen2");
 			break;
 		}
-		hid_t space = H5Dget_space(set), memory = select_box(j, space);
-		double *to = whole_rows(j) ? j->padded[f] : cells;
-		if (H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, transfer, to) < 0) bad = wrong(j, "H5Dread");
-		if (!bad && !whole_rows(j)) scatter_rows(j, j->padded[f], cells);
+		hid_t space = H5Dget_space(set), memory = select_box(j, space, 0);
+		if (H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, transfer, cells) < 0) bad = wrong(j, "H5Dread");
+		if (!bad) scatter_rows(j, j->padded[f], cells);
 		H5Sclose(memory);
 		H5Sclose(space);
 		H5Dclose(set);

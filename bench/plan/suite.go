@@ -152,7 +152,7 @@ func NewSuite(e Effort) *Suite {
 
 	// Restarting.
 	add(&four, situation(Bundle, cube(e.restart), slabs4))
-	loads := all([]string{"pread", "inplace", "all-or-nothing"}, "inplace-fresh", "common-load", "rows-load", "hdf5-load", "pnetcdf-load")
+	loads := []string{"pread", "inplace", "all-or-nothing"}
 	var slabs []string
 	for _, c := range []struct {
 		name      string
@@ -165,7 +165,11 @@ func NewSuite(e Effort) *Suite {
 		{"2 x-split", &two, splitX2, 0.45, 0.7},
 		{"3 x-split", &three, processes(3, 1, 1), 0.3, 0.6},
 	} {
-		n := add(c.l, situation(Restart, cube(e.restart), c.cut), loads...)
+		who := all(loads, "inplace-fresh", "common-load")
+		if c.l == &two { // the others take long
+			who = all(who, "rows-load", "hdf5-load", "pnetcdf-load")
+		}
+		n := add(c.l, situation(Restart, cube(e.restart), c.cut), who...)
 		target(Measure{Name: "restart in place, " + c.name + " / pread", Must: c.must, Aim: c.aim, Ours: "inplace", Theirs: []string{"pread"}, Cases: []string{n}})
 		if c.must == 0.85 {
 			slabs = append(slabs, n)
