@@ -242,7 +242,9 @@ func (p *Plan) reserve(files int) error {
 	switch {
 	case p.drv.name() == MPIIO:
 		need = min(p.perRound(), p.box.Cells()) * int64(p.elem.Size())
-	case !p.throughWindow(files):
+	case p.throughWindow(files):
+		need = min(max(unitBytes, p.FileSize()), p.slotLimit()) // one unit, and small files are one
+	default:
 		workers, chunk := p.cut()
 		need = int64(workers) * chunk
 	}

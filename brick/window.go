@@ -339,11 +339,14 @@ func (p *Plan) windowRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 	for n := range w.plan.steps {
 		w.try(func() error {
 			return w.each(n, func(f *openFile, offset int64, b []byte) error {
-				err := readFull(f, b, offset)
-				if err == nil {
-					f.sum.Add(offset, b)
+				// Into memory of this rank's own first: the system would have to get the
+				// window's from the caches of other cores.
+				own := p.staging.Bytes[:len(b)]
+				if err := readFull(f, own, offset); err != nil {
+					return err
 				}
-				return err
+				f.sum.Add(offset, own)
+				return pack.Stream(b, own)
 			})
 		})
 		w.renew(n + 1)

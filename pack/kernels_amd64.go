@@ -106,7 +106,8 @@ const longRow = 768
 // streamAVX512 streams rows behind one another from a line on: the kernel puts
 // the lines that two of them share together.
 func streamAVX512(dst, src []byte, n, dstRow, srcRow, rows int) {
-	if n < line || n < longRow && dstRow != n {
+	start := int(uintptr(unsafe.Pointer(unsafe.SliceData(dst))))
+	if n < line || n < longRow && dstRow != n && (start|n|dstRow)%line != 0 {
 		copyRowsAVX512(dst, src, n, dstRow, srcRow, rows)
 		return
 	}

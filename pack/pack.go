@@ -128,6 +128,10 @@ func PackBytes[T Number](dst []byte, src []T, l Layout, first int64) error {
 // to the n cells at dst[i*dstRow]. dstRow counts bytes and is a whole number of
 // cells, n at least if there are several rows. Other bytes of dst are left
 // alone.
+//
+// Several rows are streamed as by [PackStream]. Rows lie apart because others
+// put theirs in between: the lines are in the caches of other cores, and to get
+// them from there takes longer than to store past them.
 func PackRows[T Number](dst []byte, src []T, l Layout, first int64, n, rows, dstRow int) error {
 	var t T
 	size := int(unsafe.Sizeof(t))
@@ -135,9 +139,27 @@ func PackRows[T Number](dst []byte, src []T, l Layout, first int64, n, rows, dst
 	if err != nil {
 		return err
 	}
+	if rows > 1 && row > n && !bigEndian {
+		packCells(kernels.streamRows, dst, src, l, first, n, rows, row)
+		kernels.fence()
+		return nil
+	}
 	packCells(kernels.copyRows, dst, src, l, first, n, rows, row)
 	if bigEndian {
 		swapRows[T](dst, n, rows, row)
+	}
+	return nil
+}
+
+// Stream copies src to the beginning of dst, which is not read soon by this core;
+// see [PackStream]. They have the same length.
+func Stream(dst, src []byte) error {
+	if len(dst) != len(src) {
+		return &SizeError{Op: "stream", What: "destination", Got: int64(len(dst)), Want: int64(len(src))}
+	}
+	if len(src) > 0 {
+		kernels.streamRows(dst, src, len(src), len(src), len(src), 1)
+		kernels.fence()
 	}
 	return nil
 }

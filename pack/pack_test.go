@@ -285,3 +285,27 @@ func TestNarrowRowsNamesTheCellAndChangesNothing(t *testing.T) {
 		t.Fatal("something has moved")
 	}
 }
+
+func TestStreamCopiesAllBytesAndNoOthers(t *testing.T) {
+	withKernels(t, func(t *testing.T, _ *kernelSet) {
+		from, to := arena{newArena(t, 8<<10)}, arena{newArena(t, 8<<10)}
+		r := newRandom(21)
+		fill(r, from.all)
+		fill(r, to.all)
+		for n := range 1500 {
+			src := from.slice(n, r.IntN(64), r.IntN(2) == 0)
+			dst := to.slice(n, r.IntN(64), r.IntN(2) == 0)
+			w := to.watch(dst)
+			copy(w.expect, src)
+			if err := Stream(dst, src); err != nil {
+				t.Fatal(err)
+			}
+			if diff := w.difference(); diff != "" {
+				t.Fatalf("%d bytes: %s", n, diff)
+			}
+		}
+		if err := Stream(make([]byte, 3), make([]byte, 4)); err == nil {
+			t.Error("lengths that differ")
+		}
+	})
+}
