@@ -35,9 +35,9 @@ type Case struct {
 	Sync        bool // durable on return
 	Contestants []string
 
-	// A first repetition is dropped. Then come Repeats, at least 3 but no more
-	// when the case has taken Seconds. Contestants that take several times as long
-	// as the first one have 3.
+	// A first repetition is dropped. Then come 3, and more up to Repeats for
+	// about Seconds, in which contestants rest that take several times as long as the
+	// first one.
 	Repeats int
 	Seconds float64
 }

@@ -64,9 +64,9 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 			}
 		}
 	}()
-	var spent time.Duration
+	var since time.Time // the repetitions that must be were over
 	for repetition := 0; repetition <= s.Repeats; repetition++ {
-		if stop, err := w.agreeOn(ctx, repetition > enough && spent.Seconds() > s.Seconds); stop || err != nil {
+		if stop, err := w.agreeOn(ctx, repetition > enough && time.Since(since).Seconds() > s.Seconds); stop || err != nil {
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,9 @@ func (w *worker) compete(ctx context.Context, s *state) error {
 				lines[i].Seconds = append(lines[i].Seconds, seconds)
 			}
 		}
-		spent = time.Since(began)
+		if repetition == enough {
+			since = time.Now()
+		}
 	}
 	if err := w.emptied(ctx, s); err != nil {
 		return err
