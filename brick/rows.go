@@ -51,7 +51,7 @@ func sinkCells(s Sink, src []byte, first int64) error {
 
 // readRows fills the rows of a piece in dst, step bytes apart.
 func (p *Plan) readRows(s pack.Source, dst []byte, q piece, step int) error {
-	if r, ok := s.(pack.RowSource); ok && q.rows > 1 {
+	if r, ok := s.(pack.RowSource); ok {
 		return comm.Protect(func() error { return r.ReadRows(dst, q.first, int(q.n), int(q.rows), step) })
 	}
 	return p.batches(q, func(b []byte, row, rows, n int) error {

@@ -121,7 +121,7 @@ func PackBytes[T Number](dst []byte, src []T, l Layout, first int64) error {
 	if err != nil {
 		return err
 	}
-	return PackRows(dst, src, l, first, n, 1, 0)
+	return packRows(kernels.copyRows, dst, src, l, first, n, 1, 0)
 }
 
 // PackRows is [PackBytes] of n*rows cells into rows that lie apart: row i goes
@@ -129,22 +129,26 @@ func PackBytes[T Number](dst []byte, src []T, l Layout, first int64) error {
 // cells, n at least if there are several rows. Other bytes of dst are left
 // alone.
 //
-// Several rows are streamed as by [PackStream]. Rows lie apart because others
-// put theirs in between: the lines are in the caches of other cores, and to get
-// them from there takes longer than to store past them.
+// The rows are streamed as by [PackStream]. They lie apart because others put
+// theirs in between: the lines are in the caches of other cores, and to get them
+// from there takes longer than to store past them.
 func PackRows[T Number](dst []byte, src []T, l Layout, first int64, n, rows, dstRow int) error {
+	if bigEndian {
+		return packRows(kernels.copyRows, dst, src, l, first, n, rows, dstRow) // swaps right away
+	}
+	err := packRows(kernels.streamRows, dst, src, l, first, n, rows, dstRow)
+	kernels.fence()
+	return err
+}
+
+func packRows[T Number](move mover, dst []byte, src []T, l Layout, first int64, n, rows, dstRow int) error {
 	var t T
 	size := int(unsafe.Sizeof(t))
 	rows, row, err := checkRows("pack", l, int64(len(src)), first, n, rows, dstRow, len(dst), size)
 	if err != nil {
 		return err
 	}
-	if rows > 1 && row > n && !bigEndian {
-		packCells(kernels.streamRows, dst, src, l, first, n, rows, row)
-		kernels.fence()
-		return nil
-	}
-	packCells(kernels.copyRows, dst, src, l, first, n, rows, row)
+	packCells(move, dst, src, l, first, n, rows, row)
 	if bigEndian {
 		swapRows[T](dst, n, rows, row)
 	}
