@@ -73,14 +73,23 @@ func (r *launcher) hasH5py(ctx context.Context) bool {
 	return r.start(ctx, []string{"mpirun.openmpi", "-n", "1", python, "-c", program}, func([]byte) error { return nil }) == nil
 }
 
-// start runs a command in a process group of its own, which does not outlive it.
+// grace is what a launcher gets to end its ranks, which are not all in its process group,
+// before it is killed.
+const grace = 5 * time.Second
+
+// start runs a command in a process group of its own, and hands over each line that it
+// prints. It ends the command when the context or the launcher's limit does.
 func (r *launcher) start(ctx context.Context, args []string, use func(line []byte) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		group := -cmd.Process.Pid
+		kill = time.AfterFunc(grace, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+		return syscall.Kill(group, syscall.SIGTERM)
+	}
 	// Open MPI refuses to run as root, as in containers, unless told twice.
 	cmd.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	var messages bytes.Buffer
@@ -99,9 +108,15 @@ func (r *launcher) start(ctx context.Context, args []string, use func(line []byt
 		bad = errors.Join(bad, use(lines.Bytes()))
 	}
 	bad = errors.Join(bad, lines.Err())
-	if err := cmd.Wait(); err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w after %v", ctx.Err(), r.limit)
+	err = cmd.Wait()
+	if kill != nil {
+		kill.Stop()
+	}
+	if err != nil {
+		if cause := ctx.Err(); errors.Is(cause, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w after %v", cause, r.limit)
+		} else if cause != nil {
+			return cause
 		}
 		return fmt.Errorf("%v: %w\n%s", args, errors.Join(err, bad), messages.Bytes())
 	}
