@@ -57,6 +57,7 @@ type Plan struct {
 
 	staging *shm.Memory // made at the first use, like the following
 	rows    []byte
+	kinds   []shm.Kind // ways to share a window, the best one first
 	window  *shm.Window
 	slot    int64 // bytes of a slot of the window
 	noWindow,
@@ -139,6 +140,10 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 		return nil, err
 	}
 	p.workers, p.ownCores = shareCores(masks, mine)
+	p.kinds = []shm.Kind{shm.Anonymous, shm.Named}
+	if c.Handle() == nil {
+		p.kinds = []shm.Kind{shm.Process}
+	}
 	if box.Empty() {
 		p.box = grid.Box{} // wherever it lies: MPI wants a start inside the array
 	}
@@ -243,7 +248,7 @@ func (p *Plan) reserve(files int) error {
 	case p.drv.name() == MPIIO:
 		need = min(p.perRound(), p.box.Cells()) * int64(p.elem.Size())
 	case p.throughWindow(files):
-		need = min(max(unitBytes, p.FileSize()), p.slotLimit()) // one unit, and small files are one
+		need = min(max(unitBytes, p.FileSize()), p.slotLimit(p.c.Size())) // one unit, and small files are one
 	default:
 		workers, chunk := p.cut()
 		need = int64(workers) * chunk

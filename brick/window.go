@@ -66,13 +66,13 @@ func (p *Plan) throughWindow(files int) bool {
 	if p.drv.name() != Node || p.noWindow || files == 0 {
 		return false
 	}
-	return p.shortest < min(shortRun, p.FileSize()) || files > 1 && p.FileSize() <= p.slotLimit()
+	return p.shortest < min(shortRun, p.FileSize()) || files > 1 && p.FileSize() <= p.slotLimit(p.c.Size())
 }
 
 // slotLimit is the most bytes of a slot.
-func (p *Plan) slotLimit() int64 {
+func (p *Plan) slotLimit(ranks int) int64 {
 	elem := int64(p.elem.Size())
-	n := min(int64(windowLimit)/int64(2*p.c.Size()), p.stagingLimit()/2, maxChunk)
+	n := min(int64(windowLimit)/int64(2*ranks), p.stagingLimit()/2, maxChunk)
 	if n >= pageSize {
 		return n / pageSize * pageSize
 	}
@@ -80,9 +80,9 @@ func (p *Plan) slotLimit() int64 {
 }
 
 // slotFor is what the slot of a call needs: no more than the files of a rank.
-func (p *Plan) slotFor(files int) int64 {
-	limit, whole := p.slotLimit(), p.FileSize()
-	perRank := int64((files-1)/p.c.Size() + 1)
+func (p *Plan) slotFor(files, ranks int) int64 {
+	limit, whole := p.slotLimit(ranks), p.FileSize()
+	perRank := int64((files-1)/ranks + 1)
 	if whole > limit/perRank {
 		return limit
 	}
@@ -95,18 +95,14 @@ func (p *Plan) openWindow(ctx context.Context, files int) error {
 	if !p.throughWindow(files) {
 		return nil
 	}
-	slot := p.slotFor(files)
+	slot := p.slotFor(files, p.c.Size())
 	if p.window != nil && p.slot >= slot {
 		return nil
 	}
 	if err := p.closeWindow(); err != nil {
 		p.opt.log.Warn("brick window", "rank", p.c.Rank(), "error", err)
 	}
-	kinds := []shm.Kind{shm.Anonymous, shm.Named}
-	if p.c.Handle() == nil {
-		kinds = []shm.Kind{shm.Process}
-	}
-	for _, kind := range kinds {
+	for _, kind := range p.kinds {
 		w, err := p.shareWindow(ctx, kind, int(2*slot)*p.c.Size())
 		if err == nil {
 			w.Spin = p.ownCores

@@ -39,11 +39,14 @@ func Alloc(n int) (*Memory, error) {
 
 // Free gives the memory back. A second Free, or one of nil, does nothing.
 func (m *Memory) Free() error {
-	if m == nil || m.mapping == nil {
+	if m == nil {
 		return nil
 	}
 	mapping := m.mapping
 	m.Bytes, m.mapping = nil, nil
+	if mapping == nil {
+		return nil
+	}
 	if err := unmap(mapping); err != nil {
 		return fmt.Errorf("free memory: %w", err)
 	}

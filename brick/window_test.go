@@ -1,0 +1,172 @@
+package brick
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/shm"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// numbered yields the file's byte for each byte, of a box of whole columns.
+type numbered struct {
+	size [3]int
+	box  grid.Box
+}
+
+func (s numbered) ReadCells(dst []byte, first int64) error {
+	r := newRuns(s.size, s.box, Float64)
+	return r.each(first, int64(len(dst)/8), func(offset, from, to int64) error {
+		for i := from; i < to; i++ {
+			dst[i] = byte((offset + i - from) * 7 >> 3)
+		}
+		return nil
+	})
+}
+
+// The window goes, comes and grows with what calls need; where none can be had, the
+// files are the same.
+func TestWithAndWithoutAWindow(t *testing.T) {
+	cases := []struct {
+		name  string
+		kinds []shm.Kind
+		slot  [3]int64 // of the window after one file, after five, and after one again
+		warns int
+	}{
+		{"a window", []shm.Kind{shm.Process}, [3]int64{12288, 28672, 28672}, 0},
+		{"the second kind works", []shm.Kind{9, shm.Process}, [3]int64{12288, 28672, 28672}, 2},
+		{"no kind works", []shm.Kind{9, 9}, [3]int64{}, 3},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			var log safeBuffer
+			err := comm.Run(2, func(c *comm.Comm) error {
+				size := [3]int{16, 8, 9}
+				box := grid.Box{Low: [3]int{8 * c.Rank(), 0, 0}, Size: [3]int{8, 8, 9}}
+				p, err := NewPlan(t.Context(), c, size, box, Float64, Logger(slog.New(slog.NewTextHandler(&log, nil))))
+				if err != nil {
+					return err
+				}
+				defer p.Close()
+				p.kinds = tc.kinds
+				for k, files := range []int{1, 5, 1} {
+					jobs := make([]WriteJob, files)
+					for i := range jobs {
+						jobs[i] = WriteJob{fmt.Sprint(i), filepath.Join(dir, fmt.Sprintf("%d-%d", k, i)), numbered{size, box}}
+					}
+					if _, err := p.Write(t.Context(), jobs); err != nil {
+						return err
+					}
+					if p.slot != tc.slot[k] {
+						return fmt.Errorf("%d files: slots of %d bytes, want %d", files, p.slot, tc.slot[k])
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := make([]byte, 16*8*9*8)
+			for i := range want {
+				want[i] = byte(i * 7 >> 3)
+			}
+			for k, files := range []int{1, 5, 1} {
+				for i := range files {
+					got, err := vfs.ReadFile(vfs.OS, filepath.Join(dir, fmt.Sprintf("%d-%d", k, i)), 1<<20)
+					if err != nil || !bytes.Equal(got, want) {
+						t.Errorf("call %d, file %d: %d bytes that differ: %v", k, i, len(got), err)
+					}
+				}
+			}
+			if got := strings.Count(log.String(), "level=WARN"); got != tc.warns {
+				t.Errorf("%d warnings, want %d:\n%s", got, tc.warns, log.String())
+			}
+		})
+	}
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// Where the ranks' memory is bounded: two halves of a slot for each rank, and no more
+// than the limit of a node.
+func TestSlotsAreBounded(t *testing.T) {
+	cases := []struct {
+		name    string
+		ranks   int
+		size    [3]int
+		staging int64
+		files   int
+		want    int64
+	}{
+		{"large files", 2, [3]int{256, 256, 256}, 0, 4, 2 << 20},
+		{"many ranks", 64, [3]int{256, 256, 256}, 0, 4, 512 << 10},
+		{"very many ranks", 8192, [3]int{256, 256, 256}, 0, 4, 4096},
+		{"a small file", 2, [3]int{16, 16, 1}, 0, 1, 4096},
+		{"small files of one rank", 2, [3]int{32, 32, 32}, 0, 5, 3 * 256 << 10},
+		{"many small files", 2, [3]int{32, 32, 32}, 0, 100, 2 << 20},
+		{"a limit", 2, [3]int{32, 32, 32}, 100, 3, 48},
+		{"a limit of one element", 2, [3]int{32, 32, 32}, 16, 3, 8},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			err := comm.Run(1, func(c *comm.Comm) error {
+				p := &Plan{c: &ranks{Comm: c}, size: tc.size, opt: options{staging: tc.staging}, drv: node{}}
+				if got := p.slotFor(tc.files, tc.ranks); got != tc.want {
+					return fmt.Errorf("slots of %d bytes, want %d", got, tc.want)
+				}
+				if all := 2 * p.slotFor(tc.files, tc.ranks) * int64(tc.ranks); all > windowLimit {
+					return fmt.Errorf("a window of %d bytes", all)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A rank that knows no more than that another one failed has no error to tell.
+func TestStoppedRanksHaveNoErrorOfTheirOwn(t *testing.T) {
+	err := comm.Run(2, func(c *comm.Comm) error {
+		p := &Plan{c: &ranks{Comm: c}, size: [3]int{1, 1, 1}}
+		err := error(errStopped)
+		if c.Rank() == 1 {
+			err = errors.New("boom")
+		}
+		if _, err := p.finish(t.Context(), "write", make([]job, 1), newTally(1, 0), err); fmt.Sprint(err) != "rank 1: boom" {
+			return fmt.Errorf("error is %v", err)
+		}
+		if _, err := p.finish(t.Context(), "write", make([]job, 1), newTally(1, 0), errStopped); !errors.Is(err, errStopped) {
+			return fmt.Errorf("all stopped: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
