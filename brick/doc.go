@@ -29,14 +29,15 @@
 // source or a sink and a cancelled context are failures of their rank like any
 // other. The number of agreements of a call depends neither on the number of
 // rounds nor on that of files, but for MPI-IO with more than 128 files, which has
-// no more open at once and agrees once for each further 128.
+// no more open at once and agrees once for each further 128. (The steps of a window
+// are no agreements: the ranks meet in the memory that they share.)
 //
 // What the ranks must give alike (sizes, options, names and paths) is compared
 // before anything is created.
 //
 // # Full disks
 //
-// Rank 0 allocates the space of all files before any rank writes. Where that
+// The space of all files is allocated before any rank writes. Where that
 // promises nothing (copy on write, networks, unknown filesystems) the files that
 // MPI-IO wrote are read back and their checksums compared, for its
 // implementations may call a write to a full disk a success.
@@ -49,12 +50,24 @@
 //
 // # Drivers
 //
-// [MPIIO] uses collective MPI-IO with a subarray view, in rounds of at most
-// 1 GiB per rank. [POSIX] writes each run of contiguous cells with pwrite; it
-// needs a filesystem that all ranks see coherently, as the ranks of one node do.
-// [Auto] takes MPI-IO for the communicators of MPI with more than one rank. The
-// choice and its reason are logged and can be forced with [Using]. Package
-// bricktest is the suite that every driver passes.
+// [POSIX] is for one rank: chunks of packed cells go straight into pwrite, from
+// several goroutines where the rank has several cores. Forced on more ranks, it needs
+// a filesystem that all of them see coherently, as the ranks of one node do. [Node] is
+// for ranks that share a node. Long runs of cells are written in the same way; short
+// rows (where x is split) and small files go through memory that the ranks share,
+// in the order of the file, from where each rank writes large pieces. [MPIIO] uses
+// collective MPI-IO with a subarray view, in rounds of at most 1 GiB per rank. [Auto]
+// takes the first of them that fits the communicator. The choice and its reason are
+// logged and can be forced with [Using]. Package bricktest is the suite that every
+// driver passes.
+//
+// # Memory
+//
+// A plan packs into two chunks of 2 MiB, allocated at the first call and kept until
+// [Plan.Close]; MPI-IO takes up to 32 MiB. The ranks of a node share one window of at
+// most 64 MiB, made when a call needs it; where there can be none, a warning is logged
+// and short rows are moved one by one. [Staging] sets other limits. Moving cells
+// allocates nothing that grows with their number.
 //
 // Neither cells nor bytes are limited to 32 bits, of the file or of one rank; an
 // axis has at most 2^31-1 cells, as MPI counts them.
