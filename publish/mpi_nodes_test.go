@@ -47,7 +47,8 @@ func TestARankThatSeesAnotherDirectoryFailsAllRanks(t *testing.T) {
 					t.Errorf("publish: %v: want %v and %q", err, syscall.ENOENT, want)
 				}
 				err = sameOutcome(t, c, loadSized(c, filepath.Join(dir, "b"), 0, 0, 2))
-				if !errors.Is(err, syscall.ENOENT) || !strings.Contains(err.Error(), "rank 1") {
+				// On one node rank 0 may read so small a file for both.
+				if (err != nil || nodes == 2) && (!errors.Is(err, syscall.ENOENT) || !strings.Contains(err.Error(), "rank 1")) {
 					t.Errorf("load: %v", err)
 				}
 				if c.Rank() == 0 {
