@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
@@ -18,7 +19,7 @@ type Comm struct {
 	watch time.Duration
 	freed bool
 	node  place // once known
-	calls int
+	calls atomic.Int64
 }
 
 // place is a rank's place among those of its node; the size is 0 while unknown.
@@ -105,7 +106,7 @@ func (c *Comm) WatchLimit() time.Duration { return c.watch }
 // Collectives is the number of collective calls that this rank has made on the
 // communicator: what a protocol on top of it costs. Node counts when it
 // communicates, and what an agreement does about an error doesn't.
-func (c *Comm) Collectives() int { return c.calls }
+func (c *Comm) Collectives() int { return int(c.calls.Load()) }
 
 // Handle is the MPI communicator underneath, for this module's own packages; nil
 // for Self and Run.
@@ -155,7 +156,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	if c.freed {
 		return nil, fmt.Errorf("split: %w", ErrFreed)
 	}
-	c.calls++
+	c.calls.Add(1)
 	l, rank, size, err := c.link.split("Split", color, key, c.watch)
 	return c.child("split", l, rank, size, err)
 }
@@ -166,7 +167,7 @@ func (c *Comm) SplitNode() (*Comm, error) {
 	if c.freed {
 		return nil, fmt.Errorf("split by node: %w", ErrFreed)
 	}
-	c.calls++
+	c.calls.Add(1)
 	l, rank, size, err := c.link.splitNode("SplitNode", c.watch)
 	return c.child("split by node", l, rank, size, err)
 }
@@ -248,7 +249,7 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 	if err != nil {
 		message[0] = int64(c.size - c.rank)
 	}
-	c.calls++
+	c.calls.Add(1)
 	if linkErr := c.link.reduceInt64(op, Max, message, c.watch); linkErr != nil {
 		return unreached(err, linkErr)
 	}
@@ -301,7 +302,7 @@ func (c *Comm) Broadcast(ctx context.Context, root int, data []byte) ([]byte, er
 	if root < 0 || root >= c.size {
 		return nil, fmt.Errorf("broadcast: root %d is not one of %d ranks", root, c.size)
 	}
-	c.calls++
+	c.calls.Add(1)
 	data, err := c.link.broadcast("Broadcast", root, data, c.watch)
 	if err != nil {
 		return nil, fmt.Errorf("broadcast: %w", err)
@@ -315,7 +316,7 @@ func (c *Comm) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	if err := c.usable(); err != nil {
 		return nil, fmt.Errorf("gather: %w", err)
 	}
-	c.calls++
+	c.calls.Add(1)
 	all, err := c.link.gather("AllGather", data, c.watch)
 	if err != nil {
 		return nil, fmt.Errorf("gather: %w", err)
@@ -332,7 +333,7 @@ func (c *Comm) AllReduceInt64(ctx context.Context, op Op, v []int64) error {
 	if op < Sum || op > BitOr {
 		return fmt.Errorf("reduce: unknown %v", op)
 	}
-	c.calls++
+	c.calls.Add(1)
 	if err := c.link.reduceInt64("AllReduceInt64", op, v, c.watch); err != nil {
 		return fmt.Errorf("reduce: %w", err)
 	}
@@ -350,7 +351,7 @@ func (c *Comm) AllReduceFloat64(ctx context.Context, op Op, v []float64) error {
 	if op < Sum || op > Max {
 		return fmt.Errorf("reduce: %v of floats", op)
 	}
-	c.calls++
+	c.calls.Add(1)
 	if err := c.link.reduceFloat64("AllReduceFloat64", op, v, c.watch); err != nil {
 		return fmt.Errorf("reduce: %w", err)
 	}
