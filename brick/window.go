@@ -109,7 +109,7 @@ func (p *Plan) openWindow(ctx context.Context, files int) error {
 			p.window, p.slot = w, slot
 			return nil
 		}
-		if errors.Is(err, comm.ErrDead) || ctx.Err() != nil {
+		if errors.Is(err, comm.ErrDead) {
 			return err
 		}
 		if p.c.Rank() == 0 {
@@ -120,7 +120,7 @@ func (p *Plan) openWindow(ctx context.Context, files int) error {
 		p.opt.log.Warn("no window: short rows are moved one by one, which is slow")
 	}
 	p.noWindow = true
-	return nil
+	return p.c.Agree(ctx, p.reserve(files)) // what a stream needs is more
 }
 
 func (p *Plan) shareWindow(ctx context.Context, kind shm.Kind, size int) (w *shm.Window, err error) {
@@ -140,7 +140,9 @@ func (p *Plan) shareWindow(ctx context.Context, kind shm.Kind, size int) (w *shm
 			w, err = shm.Open(kind, string(got), size, ranks)
 		}
 	}
-	if err := p.c.Agree(ctx, err); err != nil {
+	// A context that is cancelled on one rank must not decide about the next kind: it
+	// counts at the next agreement.
+	if err := p.c.Agree(context.WithoutCancel(ctx), err); err != nil {
 		return nil, also(err, w.Close())
 	}
 	// A name that stays is a nuisance, no reason to do without.

@@ -2,6 +2,7 @@ package brick
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
@@ -109,6 +111,76 @@ func (s *safeBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// A rank whose context is cancelled while the window is made has no say in how it is
+// made: it is the error of all, later.
+func TestACancelledContextWhileTheWindowIsMade(t *testing.T) {
+	for looks := range 12 { // so often the context is asked before it is cancelled
+		err := comm.Run(3, func(c *comm.Comm) error {
+			size := [3]int{9, 4, 4}
+			box := grid.Box{Low: [3]int{3 * c.Rank(), 0, 0}, Size: [3]int{3, 4, 4}}
+			p, err := NewPlan(t.Context(), c, size, box, Float64)
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			p.kinds = []shm.Kind{9, shm.Process}
+			ctx := t.Context()
+			if c.Rank() == 1 {
+				ctx = &flipping{Context: ctx, looks: looks}
+			}
+			path := filepath.Join(t.TempDir(), "a.bin")
+			_, err = p.Write(ctx, []WriteJob{{"a", path, numbered{size, box}}})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				return err
+			}
+			_, err = p.Write(t.Context(), []WriteJob{{"a", path, numbered{size, box}}})
+			return err
+		}, comm.Watch(10*time.Second))
+		if err != nil {
+			t.Errorf("cancelled after %d looks: %v", looks, err)
+		}
+	}
+}
+
+// flipping is cancelled after some looks.
+type flipping struct {
+	context.Context
+	mu    sync.Mutex
+	looks int
+}
+
+func (f *flipping) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.looks--; f.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Without a window the chunks of a stream are needed, which may be more.
+func TestNoWindowAndLargeChunks(t *testing.T) {
+	for _, ranks := range []int{2, 33} {
+		dir := t.TempDir()
+		err := comm.Run(ranks, func(c *comm.Comm) error {
+			size := [3]int{8 * ranks, 64, 256}
+			box := grid.Box{Low: [3]int{8 * c.Rank(), 0, 0}, Size: [3]int{8, 64, 256}}
+			p, err := NewPlan(t.Context(), c, size, box, Float64, Staging(1<<20))
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			p.kinds = nil
+			p.workers = 4
+			_, err = p.Write(t.Context(), []WriteJob{{"a", filepath.Join(dir, "a.bin"), numbered{size, box}}})
+			return err
+		})
+		if err != nil {
+			t.Errorf("%d ranks: %v", ranks, err)
+		}
+	}
 }
 
 // Where the ranks' memory is bounded: two halves of a slot for each rank, and no more
