@@ -116,6 +116,7 @@ func (s *safeBuffer) String() string {
 // A rank whose context is cancelled while the window is made has no say in how it is
 // made: it is the error of all, later.
 func TestACancelledContextWhileTheWindowIsMade(t *testing.T) {
+	dir := t.TempDir()
 	for looks := range 12 { // so often the context is asked before it is cancelled
 		err := comm.Run(3, func(c *comm.Comm) error {
 			size := [3]int{9, 4, 4}
@@ -130,7 +131,7 @@ func TestACancelledContextWhileTheWindowIsMade(t *testing.T) {
 			if c.Rank() == 1 {
 				ctx = &flipping{Context: ctx, looks: looks}
 			}
-			path := filepath.Join(t.TempDir(), "a.bin")
+			path := filepath.Join(dir, "a.bin")
 			_, err = p.Write(ctx, []WriteJob{{"a", path, numbered{size, box}}})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				return err
