@@ -56,7 +56,8 @@
 // for ranks that share a node. Long runs of cells are written in the same way; short
 // rows (where x is split) and small files go through memory that the ranks share,
 // in the order of the file, from where each rank writes large pieces. [MPIIO] uses
-// collective MPI-IO with a subarray view, in rounds of at most 1 GiB per rank. [Auto]
+// collective MPI-IO with a subarray view, in rounds of at most 1 GiB per rank; where
+// rows are split it has hints by default, which [Hints] replaces one by one. [Auto]
 // takes the first of them that fits the communicator. The choice and its reason are
 // logged and can be forced with [Using]. Package bricktest is the suite that every
 // driver passes.

@@ -2,7 +2,6 @@ package brick
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -91,14 +90,15 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 		return err
 	}
 	var failed error
+	hints := p.hints(op == "write")
 	start := 0
 	for batch := range slices.Chunk(jobs, openBatch) {
-		files, err := p.openAll(ctx, op, batch, failed)
+		files, err := p.openAll(ctx, op, batch, hints, failed)
 		if err != nil {
 			return err
 		}
 		if start == 0 {
-			p.logHints(ctx, files[0])
+			p.logHints(ctx, files[0], hints)
 		}
 		for k, f := range files {
 			p.eachRound(func(buf []byte, first int64) {
@@ -169,12 +169,12 @@ func (p *Plan) tryBatch(op string, batch []job) (err error) {
 
 // openAll opens the files on all ranks or on none. A rank that failed before
 // takes part up to the agreement, where its error ends the call for all.
-func (p *Plan) openAll(ctx context.Context, op string, batch []job, failed error) ([]*mpi.File, error) {
+func (p *Plan) openAll(ctx context.Context, op string, batch []job, hints map[string]string, failed error) ([]*mpi.File, error) {
 	files := make([]*mpi.File, len(batch))
 	for k, j := range batch {
 		// Every rank opens every file, whatever came before: both calls are
 		// collective.
-		f, err := p.c.Handle().OpenFile(j.Path, op == "write", p.opt.hints)
+		f, err := p.c.Handle().OpenFile(j.Path, op == "write", hints)
 		if err == nil {
 			files[k] = f
 			err = f.SetView(0, p.elem.Size(), p.size, p.box.Size, p.box.Low)
@@ -226,14 +226,14 @@ func (p *Plan) eachRound(f func(buf []byte, first int64)) {
 
 // logHints tells which hints are in force: implementations ignore those that they
 // don't know.
-func (p *Plan) logHints(ctx context.Context, f *mpi.File) {
+func (p *Plan) logHints(ctx context.Context, f *mpi.File, given map[string]string) {
 	if p.c.Rank() != 0 || !p.opt.log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	hints, err := f.Hints()
+	force, err := f.Hints()
 	if err != nil {
 		p.opt.log.Debug("brick hints", "error", err)
 		return
 	}
-	p.opt.log.Debug("brick hints", "given", fmt.Sprint(p.opt.hints), "in_force", hints)
+	p.opt.log.Debug("brick hints", "given", given, "in_force", force)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -147,10 +148,50 @@ func hintsInForce(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
 			t.Errorf("hints in force are %v", force)
 		}
 	}
+	splitHints(t, c, d, dir)
 	long := strings.Repeat("k", 255)
 	err := write(map[string]string{long: "1"})
 	if want := `rank 0: write field 0: hint "` + long; !strings.HasPrefix(fmt.Sprint(err), want) {
 		t.Errorf("error is %v, want %s", err, want)
+	}
+}
+
+// Where rows are split there are defaults, and the user's hints win.
+func splitHints(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	box := grid.Box{Low: [3]int{c.Rank(), 0, 0}, Size: [3]int{1, 3, 4}}
+	for _, tc := range []struct{ user, want map[string]string }{
+		{nil, map[string]string{"cb_buffer_size": "1048576", "romio_cb_read": "disable"}},
+		{map[string]string{"cb_buffer_size": "65536", "romio_cb_read": "automatic"}, map[string]string{"cb_buffer_size": "65536", "romio_cb_read": "automatic"}},
+	} {
+		log := newRecords()
+		p, err := brick.NewPlan(t.Context(), c, [3]int{c.Size(), 3, 4}, box, brick.Float64,
+			brick.Using(d), brick.Hints(tc.user), brick.Logger(slog.New(log)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		jobs := slabs(dir, 1)
+		if _, err := p.Write(t.Context(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		read := brick.ReadJob{Name: jobs[0].Name, Path: jobs[0].Path, Sink: brick.SinkFunc(func([]byte, int64) error { return nil })}
+		if _, err := p.Read(t.Context(), []brick.ReadJob{read}); err != nil {
+			t.Fatal(err)
+		}
+		if c.Rank() != 0 {
+			continue
+		}
+		given, _ := log.last["brick hints"]["given"].Any().(map[string]string)
+		force, _ := log.last["brick hints"]["in_force"].Any().(map[string]string)
+		if !maps.Equal(given, tc.want) {
+			t.Errorf("hints given are %v, want %v", given, tc.want)
+		}
+		for key, want := range tc.want {
+			// A library need not tell of keys that it doesn't know, but both know this one.
+			if got, there := force[key]; got != want && (there || key == "cb_buffer_size") {
+				t.Errorf("hints in force are %v, want %v", force, tc.want)
+			}
+		}
 	}
 }
 
