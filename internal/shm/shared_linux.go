@@ -151,6 +151,10 @@ const (
 	// patience is how long a rank looks out for the others before it sleeps: to
 	// be woken takes as long.
 	patience = 50 * time.Microsecond
+
+	// courtesy is how long it lets others have the core before it sleeps, where ranks
+	// share cores: they are what it waits for.
+	courtesy = time.Millisecond
 )
 
 func (b *futexBarrier) meet(ranks int, spin bool, limit time.Duration) (bool, error) {
@@ -171,6 +175,8 @@ func (b *futexBarrier) meet(ranks int, spin bool, limit time.Duration) (bool, er
 			b.wake()
 		case spin && waited < patience:
 			runtime.Gosched()
+		case !spin && waited < courtesy:
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		default:
 			nap := unix.NsecToTimespec(int64(min(longestNap, limit)))
 			// Whatever ends it, the loop looks itself.
