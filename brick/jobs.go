@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -266,5 +267,29 @@ func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err 
 	if stopped { // all the more on the other ranks
 		return nil, fmt.Errorf("%s bricks: %w", op, errStopped)
 	}
+	if p.throughWindow(len(jobs)) {
+		if err := p.complete(ctx, op, jobs, t); err != nil {
+			return nil, err
+		}
+	}
 	return p.c.combine(ctx, t.parts(), p.FileSize())
+}
+
+// complete checks that the ranks together have had every byte of each file, where no
+// rank can tell what its share is.
+func (p *Plan) complete(ctx context.Context, op string, jobs []job, t *tally) error {
+	sums := make([]int64, len(t.files))
+	for i, s := range t.files {
+		sums[i] = s.summed
+	}
+	if err := p.c.AllReduceInt64(ctx, comm.Sum, sums); err != nil {
+		return err
+	}
+	// All ranks have the same numbers.
+	for i, n := range sums {
+		if n != p.FileSize() {
+			return jobs[i].fail(op, fmt.Errorf("the ranks moved %d of %d bytes", n, p.FileSize()))
+		}
+	}
+	return nil
 }

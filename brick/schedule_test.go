@@ -19,13 +19,13 @@ func TestSchedulesCoverTheFiles(t *testing.T) {
 		cells := rapid.Int64Range(1, 50).Draw(t, "cells")
 		slot := rapid.Int64Range(1, 120).Draw(t, "slot")
 		s := newSchedule(files, ranks, cells, slot)
-		if err := checkSchedule(s); err != nil {
+		if err := checkSchedule(s, rapid.Int64Range(1, 130).Draw(t, "most")); err != nil {
 			t.Fatalf("%+v: %v", s, err)
 		}
 	})
 }
 
-func checkSchedule(s schedule) error {
+func checkSchedule(s schedule, most int64) error {
 	seen := make([][]bool, s.files)
 	for i := range seen {
 		seen[i] = make([]bool, s.cells)
@@ -75,7 +75,7 @@ func checkSchedule(s schedule) error {
 			var slots []extent
 			_ = s.extents(step, rank, func(e extent) error { slots = append(slots, e); return nil })
 			for n := 0; ; n++ {
-				u, ok := s.unit(step, rank, n, 3)
+				u, ok := s.unit(step, rank, n, most)
 				if !ok {
 					break
 				}

@@ -63,7 +63,7 @@ const (
 
 // throughWindow says whether files are moved through a window: on all ranks alike.
 func (p *Plan) throughWindow(files int) bool {
-	if p.drv.name() != Node || p.noWindow || files == 0 {
+	if p.drv.name() != Node || p.noWindow || files == 0 || p.c.Size() == 1 {
 		return false
 	}
 	return p.shortest < min(shortRun, p.FileSize()) || files > 1 && p.FileSize() <= p.slotLimit(p.c.Size())

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -159,6 +162,142 @@ func (f *flipping) Err() error {
 		return context.Canceled
 	}
 	return nil
+}
+
+// Slots whose last unit is a part of one, a file that is no multiple of anything.
+func TestLargeFilesThroughAWindow(t *testing.T) {
+	dir := t.TempDir()
+	size := [3]int{251, 61, 63}
+	err := comm.Run(3, func(c *comm.Comm) error {
+		cuts := []int{0, 83, 170, 251}
+		box := grid.Box{Low: [3]int{cuts[c.Rank()], 0, 0}, Size: [3]int{cuts[c.Rank()+1] - cuts[c.Rank()], 61, 63}}
+		p, err := NewPlan(t.Context(), c, size, box, Float64)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		jobs := make([]WriteJob, 4)
+		for i := range jobs {
+			jobs[i] = WriteJob{fmt.Sprint(i), filepath.Join(dir, fmt.Sprint(i)), numbered{size, box}}
+		}
+		crcs, err := p.Write(t.Context(), jobs)
+		if err != nil {
+			return err
+		}
+		reads := make([]ReadJob, len(jobs))
+		moved := int64(0)
+		for i, j := range jobs {
+			reads[i] = ReadJob{j.Name, j.Path, SinkFunc(func(src []byte, first int64) error {
+				want := make([]byte, len(src))
+				if err := (numbered{size, box}).ReadCells(want, first); err != nil || !bytes.Equal(src, want) {
+					return fmt.Errorf("other cells from %d on: %v", first, err)
+				}
+				moved += int64(len(src))
+				return nil
+			})}
+		}
+		again, err := p.Read(t.Context(), reads)
+		if err == nil && (!slices.Equal(again, crcs) || moved != 4*box.Cells()*8) {
+			err = fmt.Errorf("checksums %x and %x, %d bytes", crcs, again, moved)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, 251*61*63*8)
+	for i := range want {
+		want[i] = byte(i * 7 >> 3)
+	}
+	for i := range 4 {
+		got, err := vfs.ReadFile(vfs.OS, filepath.Join(dir, fmt.Sprint(i)), 1<<30)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("file %d: %d bytes that differ: %v", i, len(got), err)
+		}
+	}
+}
+
+// A schedule with a hole is found out by all ranks.
+func TestAHoleIsFoundOut(t *testing.T) {
+	err := comm.Run(2, func(c *comm.Comm) error {
+		p := &Plan{c: &ranks{Comm: c}, size: [3]int{4, 1, 1}, drv: node{}, shortest: 8}
+		tl := newTally(1, 8)
+		tl.files[0] = share{summed: int64(8 + 8*c.Rank()), due: int64(8 + 8*c.Rank()), moved: 16}
+		p.box = grid.Box{Size: [3]int{2, 1, 1}}
+		_, err := p.finish(t.Context(), "write", []job{{Name: "it"}}, tl, nil)
+		if want := "write it: the ranks moved 24 of 32 bytes"; fmt.Sprint(err) != want {
+			return fmt.Errorf("error is %v, want %s", err, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Workers that share a file hand its cells on in order, whichever of them is faster;
+// and one that waits for another that fails does not wait for ever.
+func TestWorkersHandCellsOnInOrder(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		err := comm.Run(1, func(c *comm.Comm) error {
+			size := [3]int{1 << 15, 1, 8}
+			mem := vfs.NewMem()
+			inject := vfs.NewInject(mem)
+			p, err := NewPlan(t.Context(), c, size, grid.Box{Size: size}, Float64, Filesystem(slowFirst{inject, fails}))
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			p.workers = 2
+			if _, err := p.Write(t.Context(), []WriteJob{{"a", "/a", numbered{size, grid.Box{Size: size}}}}); err != nil {
+				return err
+			}
+			next := int64(0)
+			_, err = p.Read(t.Context(), []ReadJob{{"a", "/a", SinkFunc(func(src []byte, first int64) error {
+				if first != next {
+					return fmt.Errorf("cells from %d on, want %d", first, next)
+				}
+				next += int64(len(src) / 8)
+				return nil
+			})}})
+			if fails {
+				if !errors.Is(err, syscall.EIO) {
+					return fmt.Errorf("error is %v", err)
+				}
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("fails %v: %v", fails, err)
+		}
+	}
+}
+
+// slowFirst is a filesystem that takes its time to read the first bytes of a file.
+type slowFirst struct {
+	vfs.FS
+	fails bool
+}
+
+func (s slowFirst) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := s.FS.OpenFile(name, flag, perm)
+	return slowFile{f, s.fails}, err
+}
+
+type slowFile struct {
+	vfs.File
+	fails bool
+}
+
+func (f slowFile) ReadAt(b []byte, offset int64) (int, error) {
+	if offset == 0 {
+		time.Sleep(50 * time.Millisecond)
+		if f.fails {
+			return 0, syscall.EIO
+		}
+	}
+	return f.File.ReadAt(b, offset)
 }
 
 // Without a window the chunks of a stream are needed, which may be more.
