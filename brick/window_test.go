@@ -300,6 +300,49 @@ func (f slowFile) ReadAt(b []byte, offset int64) (int, error) {
 	return f.File.ReadAt(b, offset)
 }
 
+// counting is a source that counts the cells that it was asked for.
+type counting struct {
+	numbered
+	fails bool
+	cells *int64
+}
+
+func (c counting) ReadCells(dst []byte, first int64) error {
+	if *c.cells += int64(len(dst) / 8); c.fails {
+		return syscall.EIO
+	}
+	return c.numbered.ReadCells(dst, first)
+}
+
+// Once a rank has failed, the others stop at the next meeting: of many steps they
+// take part in no more than two.
+func TestOthersStopSoonAfterAFailure(t *testing.T) {
+	dir := t.TempDir()
+	const staging = 1024 // two slots of 64 cells, for 3 ranks: 192 cells a step
+	err := comm.Run(3, func(c *comm.Comm) error {
+		size := [3]int{6, 32, 32}
+		box := grid.Box{Low: [3]int{2 * c.Rank(), 0, 0}, Size: [3]int{2, 32, 32}}
+		p, err := NewPlan(t.Context(), c, size, box, Float64, Staging(staging))
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		var asked int64
+		source := counting{numbered{size, box}, c.Rank() == 1, &asked}
+		_, err = p.Write(t.Context(), []WriteJob{{"a", filepath.Join(dir, "a"), source}})
+		if !errors.Is(err, syscall.EIO) {
+			return fmt.Errorf("error is %v", err)
+		}
+		if asked > 2*64 {
+			return fmt.Errorf("asked for %d cells of %d", asked, box.Cells())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Without a window the chunks of a stream are needed, which may be more.
 func TestNoWindowAndLargeChunks(t *testing.T) {
 	for _, ranks := range []int{2, 33} {

@@ -71,8 +71,9 @@
 // they are Go. All of them are run against the same tests. They prefetch a page
 // ahead. Rows that adjoin in the destination are streamed from 64 bytes on with
 // AVX-512, which puts the lines that two rows share together in registers;
-// others, and all unaligned ones with AVX2, from 768 bytes on, below which
-// reading the shared lines costs more than streaming saves.
+// others, and all unaligned ones with AVX2, from 768 bytes on, as measured with
+// AVX-512: below that, reading the shared lines costs more than streaming saves.
+// Rows for a window that other ranks read (PackRows) are streamed likewise.
 //
 // # Speed
 //
