@@ -56,7 +56,7 @@ type Effort struct {
 
 // The forms.
 var (
-	Full  = Effort{repeats: 9, seconds: 5, kernels: 12, rounds: 3, kernel: 256, save: 256, wide: 256, compare: 256, disk: 256, restart: 256, everybody: true}
+	Full  = Effort{repeats: 9, seconds: 4, kernels: 12, rounds: 3, kernel: 256, save: 256, wide: 256, compare: 256, disk: 256, restart: 256, everybody: true}
 	Quick = Effort{repeats: 4, seconds: 0.3, kernels: 6, rounds: 1, kernel: 128, save: 160, wide: 160, compare: 128, disk: 128, restart: 128}
 )
 
