@@ -47,8 +47,7 @@ func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) erro
 	return err
 }
 
-// checksums are one for each file: a call comes to a file once, but for nothing
-// else of it in between.
+// checksums makes one for each file.
 func (p *Plan) checksums(n int) []*pack.Checksum {
 	sums := make([]*pack.Checksum, n)
 	for i := range sums {

@@ -43,11 +43,11 @@ type worker struct {
 	sum pack.Checksum
 }
 
-// run lets the workers call work for every file, and returns the error of the
-// first file that has one. A rank begins with a file that no other rank begins
+// stream lets the workers call chunk for each file until it has no more, and returns
+// the error of the first file that has one. A rank begins with a file that no other rank begins
 // with, as far as there are enough, because writers of one file wait for each
 // other.
-func (p *Plan) stream(ctx context.Context, op string, jobs []job, t *tally, work func(s *stream, w *worker, i int)) error {
+func (p *Plan) stream(ctx context.Context, op string, flag int, jobs []job, t *tally, chunk func(s *stream, w *worker, i int) (more bool, err error)) error {
 	if p.box.Empty() {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (p *Plan) stream(ctx context.Context, op string, jobs []job, t *tally, work
 				if s.stop.Load() {
 					return
 				}
-				work(s, w, (start+k*len(jobs)/len(chunks)+n)%len(jobs))
+				s.work(w, (start+k*len(jobs)/len(chunks)+n)%len(jobs), flag, chunk)
 			}
 		}
 		if k == len(chunks)-1 {
@@ -85,6 +85,20 @@ func (p *Plan) stream(ctx context.Context, op string, jobs []job, t *tally, work
 		}
 	}
 	return nil
+}
+
+// work is one worker's part in file i.
+func (s *stream) work(w *worker, i, flag int, chunk func(s *stream, w *worker, i int) (more bool, err error)) {
+	if !s.enter(i, flag) {
+		return
+	}
+	w.sum.Reset(s.p.FileSize())
+	for {
+		if more, err := chunk(s, w, i); err != nil || !more {
+			s.leave(w, i, err)
+			return
+		}
+	}
 }
 
 // enter opens file i for a worker, unless there is nothing left to do.
@@ -149,28 +163,15 @@ func (s *stream) take(w *worker, i int) (buf []byte, first int64, err error) {
 // streamWrite writes this rank's cells of all files.
 func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error {
 	r := newRuns(p.size, p.box, p.elem)
-	return p.stream(ctx, "write", writeIDs(jobs), t, func(s *stream, w *worker, i int) {
-		w.sum.Reset(p.FileSize())
-		if !s.enter(i, os.O_WRONLY) {
-			return
+	return p.stream(ctx, "write", os.O_WRONLY, writeIDs(jobs), t, func(s *stream, w *worker, i int) (bool, error) {
+		buf, first, err := s.pack(w, jobs[i].Source, i, r)
+		if err != nil || buf == nil {
+			return false, err
 		}
 		f := &s.files[i]
-		for {
-			buf, first, err := s.pack(w, jobs[i].Source, i, r)
-			if err == nil && buf == nil {
-				break
-			}
-			if err == nil {
-				err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-					return p.put(f.file, buf[from:to], offset)
-				})
-			}
-			if err != nil {
-				s.leave(w, i, err)
-				return
-			}
-		}
-		s.leave(w, i, nil)
+		return true, r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+			return p.put(f.file, buf[from:to], offset)
+		})
 	})
 }
 
@@ -216,33 +217,21 @@ func (p *Plan) put(f vfs.File, b []byte, offset int64) error {
 // streamRead reads this rank's cells of all files.
 func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 	r := newRuns(p.size, p.box, p.elem)
-	return p.stream(ctx, "read", readIDs(jobs), t, func(s *stream, w *worker, i int) {
-		w.sum.Reset(p.FileSize())
-		if !s.enter(i, os.O_RDONLY) {
-			return
-		}
+	return p.stream(ctx, "read", os.O_RDONLY, readIDs(jobs), t, func(s *stream, w *worker, i int) (bool, error) {
 		f := &s.files[i]
-		for {
-			f.mu.Lock()
-			buf, first, err := s.take(w, i)
-			f.mu.Unlock()
-			if err == nil && buf == nil {
-				break
-			}
-			if err == nil {
-				err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-					return readFull(f.file, buf[from:to], offset)
-				})
-			}
-			if err == nil {
-				err = s.sink(w, jobs[i].Sink, i, r, buf, first)
-			}
-			if err != nil {
-				s.leave(w, i, err)
-				return
-			}
+		f.mu.Lock()
+		buf, first, err := s.take(w, i)
+		f.mu.Unlock()
+		if err != nil || buf == nil {
+			return false, err
 		}
-		s.leave(w, i, nil)
+		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+			return readFull(f.file, buf[from:to], offset)
+		})
+		if err == nil {
+			err = s.sink(w, jobs[i].Sink, i, r, buf, first)
+		}
+		return true, err
 	})
 }
 
