@@ -243,12 +243,15 @@ func TestWorkersHandCellsOnInOrder(t *testing.T) {
 			size := [3]int{1 << 15, 1, 8}
 			mem := vfs.NewMem()
 			inject := vfs.NewInject(mem)
-			p, err := NewPlan(t.Context(), c, size, grid.Box{Size: size}, Float64, Filesystem(slowFirst{inject, fails}))
+			p, err := NewPlan(t.Context(), c, size, grid.Box{Size: size}, Float64, Filesystem(slowFirst{inject, fails}), Staging(1<<20))
 			if err != nil {
 				return err
 			}
 			defer p.Close()
 			p.workers = 2
+			if workers, chunk := p.cut(); workers != 2 || chunk > p.FileSize()/4 {
+				return fmt.Errorf("%d workers with chunks of %d bytes", workers, chunk)
+			}
 			if _, err := p.Write(t.Context(), []WriteJob{{"a", "/a", numbered{size, grid.Box{Size: size}}}}); err != nil {
 				return err
 			}
