@@ -68,8 +68,24 @@ func TestArgsAreAlignedToTheirSize(t *testing.T) {
 	if got := args.Bytes(); !slices.Equal(got, want) {
 		t.Errorf("packed\n%v, want\n%v", got, want)
 	}
+	var values []int
+	for v := range args.Values() {
+		values = append(values, len(v))
+		if len(values) == 4 && !slices.Equal(v, []byte{0x34, 0x12, 0, 0, 0, 0, 0, 0}) {
+			t.Errorf("the pointer's bytes are %v", v)
+		}
+	}
+	if want := []int{4, 8, 4, 8, 4, 4, 8}; !slices.Equal(values, want) {
+		t.Errorf("values of %v bytes, want %v", values, want)
+	}
 	if got := args.Reset().Bytes(); len(got) != 0 {
 		t.Errorf("%v after reset", got)
+	}
+	for v := range args.Values() {
+		t.Errorf("value %v after reset", v)
+	}
+	for v := range (*device.Args)(nil).Values() {
+		t.Errorf("no arguments have value %v", v)
 	}
 	if got := (*device.Args)(nil).Bytes(); got != nil {
 		t.Errorf("no arguments are %v", got)
