@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +17,27 @@ const (
 	openDirectory = unix.O_DIRECTORY
 	openNoFollow  = unix.O_NOFOLLOW
 )
+
+// openFile is os.OpenFile without the attempt to add the file to the runtime's
+// poller, which takes longer than to open it: these files are never waited for.
+func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.Open(name, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	// O_NONBLOCK is for opening alone, where a FIFO would wait for its other end.
+	if flag&unix.O_NONBLOCK != 0 {
+		if err := unix.SetNonblock(fd, false); err != nil {
+			unix.Close(fd)
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
 
 func rename(oldname, newname string) error {
 	return retry(func() error { return unix.Rename(oldname, newname) })

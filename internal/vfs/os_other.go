@@ -4,10 +4,15 @@ package vfs
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
 const openDirectory = 0
+
+func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, perm)
+}
 
 // rename is as close to rename(2) as package os has it: it refuses to replace an
 // empty directory.
