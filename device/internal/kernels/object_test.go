@@ -1,0 +1,90 @@
+package kernels
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"testing"
+)
+
+// What the loader of ROCm reads, as LLVM's "User Guide for AMDGPU Backend" describes
+// code objects of version 4.
+func TestCodeObjectsAreWhatTheLoaderWants(t *testing.T) {
+	const (
+		machine    = 224 // EM_AMDGPU
+		osHSA      = 64
+		abiVersion = 2 // of code object version 4
+	)
+	for arch, flag := range map[string]byte{"gfx90a": 0x3f, "gfx942": 0x4c, "gfx1100": 0x41} {
+		box, err := CodeObject(arch + ":sramecc+:xnack-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		suite, err := TestCodeObject(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range []struct {
+			image     []byte
+			arguments uint32 // bytes
+			kernels   []string
+		}{
+			{box, 64, []string{"fieldstone_pack_f64", "fieldstone_pack_f32", "fieldstone_unpack_f64", "fieldstone_unpack_f32"}},
+			{suite, 80, []string{"pack3d", "unpack3d"}},
+		} {
+			file, err := elf.NewFile(bytes.NewReader(object.image))
+			if err != nil {
+				t.Fatalf("%s: %v", arch, err)
+			}
+			if file.Machine != machine || file.OSABI != osHSA || file.ABIVersion != abiVersion || object.image[48] != flag {
+				t.Errorf("%s: machine %d, system %d, version %d, processor %#x, want %d, %d, %d, %#x", arch,
+					file.Machine, file.OSABI, file.ABIVersion, object.image[48], machine, osHSA, abiVersion, flag)
+			}
+			for _, name := range object.kernels {
+				d := descriptor(t, file, name)
+				for _, field := range []struct {
+					what      string
+					got, want uint32
+				}{
+					{"memory of the block", d[0], 0},
+					{"memory for registers that spill", d[1], 0},
+					// Exactly those that BoxKernel documents: none
+					// that the runtime would have to add.
+					{"bytes of arguments", d[2], object.arguments},
+					// To nearest, subnormal numbers as they are.
+					{"mode of arithmetic", d[12] >> 12 & 0xff, 0xf0},
+				} {
+					if field.got != field.want {
+						t.Errorf("%s, %s: %s: %#x, want %#x", arch, name, field.what, field.got, field.want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// descriptor returns the 64 bytes that tell how a kernel is started.
+func descriptor(t *testing.T, file *elf.File, kernel string) [16]uint32 {
+	t.Helper()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name != kernel+".kd" {
+			continue
+		}
+		section := file.Sections[s.Section]
+		data, err := section.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d [16]uint32
+		if err := binary.Read(bytes.NewReader(data[s.Value-section.Addr:]), binary.LittleEndian, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	t.Fatalf("there is no kernel %s", kernel)
+	return [16]uint32{}
+}
