@@ -23,6 +23,10 @@ type Device struct {
 	running sync.RWMutex
 	workers sync.WaitGroup
 
+	boxOnce sync.Mutex // held while box kernels are loaded
+	box     device.Module
+	boxErr  error
+
 	mu        sync.Mutex
 	changed   *sync.Cond // any progress or demand
 	arena     *arena

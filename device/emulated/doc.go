@@ -22,7 +22,7 @@
 //	fmt.Println(dev.Transfers().ToHost.Bytes)
 //
 // Kernels are Go functions, registered by name in modules; see
-// [RegisterModule].
+// [RegisterModule]. Those that pack boxes are there ([device.BoxKernels]).
 //
 // Two opened devices have nothing in common, not even if they have the same
 // name. Outside of Linux, addresses are merely numbers.

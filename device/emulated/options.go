@@ -43,6 +43,7 @@ type options struct {
 	mode     Mode
 	delay    time.Duration
 	seed     uint64
+	noBox    bool
 }
 
 const (
@@ -87,6 +88,15 @@ func Schedule(m Mode) Option {
 func Seed(seed uint64) Option {
 	return func(o *options) error {
 		o.seed = seed
+		return nil
+	}
+}
+
+// WithoutBoxKernels makes a device that refuses the module of its box kernels, as a
+// driver does that is too old for it; see [device.BoxKernels].
+func WithoutBoxKernels() Option {
+	return func(o *options) error {
+		o.noBox = true
 		return nil
 	}
 }
