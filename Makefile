@@ -15,9 +15,10 @@ FUZZTIME ?= 10s
 BENCH ?= .
 QUICK ?=
 CASE ?=
+KERNELS := device examples
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint demo bench bench-go bench-build bench-deps big fuzz race clean
+.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps big fuzz race clean
 
 all: build
 
@@ -48,12 +49,21 @@ test-openmpi test-mpich: test-%: deps
 	scripts/with-mpi $* go build ./...
 	scripts/with-mpi $* bash -c 'go test -count=1 -p=1 -timeout=20m -gcflags=all=-d=checkptr $$(scripts/packages-with-mpi)'
 
-lint: deps
+lint: deps kernel-deps
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt differs:" $$files; exit 1; fi
 	go vet ./...
 	$(WITH) go vet ./...
 	go run $(STATICCHECK) ./...
 	$(WITH) go run $(STATICCHECK) ./...
+	scripts/kernels -check $(KERNELS)
+
+# What drivers of devices load, from the kernels' source. It is committed, so that
+# nobody else needs the compiler.
+generate: kernel-deps
+	scripts/kernels $(KERNELS)
+
+kernel-deps:
+	@scripts/deps kernels
 
 demo: build
 	$(OUT)/demo -solver $(OUT)/dendrite -mpirun mpirun.$(MPI) -mpi $(MPI)
