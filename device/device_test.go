@@ -106,6 +106,13 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+func TestLeakErrorSaysWhat(t *testing.T) {
+	err := &device.LeakError{Live: device.Live{Memory: 1, HostMemory: 2, Streams: 3, Events: 4, Modules: 5}}
+	if got, want := err.Error(), "not freed: 1 memory, 2 host memory, 3 streams, 4 events, 5 modules"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 type noDriver struct{}
 
 func (noDriver) Devices() ([]device.Properties, error) { return nil, device.ErrUnavailable }
@@ -113,8 +120,17 @@ func (noDriver) Open(which string) (device.Space, error) {
 	return nil, fmt.Errorf("which %q: %w", which, device.ErrUnavailable)
 }
 
+type fewDevices struct {
+	noDriver
+	list []device.Properties
+}
+
+func (d fewDevices) Devices() ([]device.Properties, error) { return d.list, nil }
+
 // register can be undone by nobody, and tests may run more than once.
 var register = sync.OnceFunc(func() {
+	device.RegisterDriver("few", fewDevices{list: []device.Properties{{Ordinal: 0}, {Ordinal: 2}, {Ordinal: 3}}})
+	device.RegisterDriver("empty", fewDevices{})
 	device.RegisterDriver("absent", noDriver{})
 	device.RegisterDriver("twice", noDriver{})
 	device.RegisterDriver("twice", noDriver{})
@@ -122,7 +138,7 @@ var register = sync.OnceFunc(func() {
 
 func TestRegistry(t *testing.T) {
 	register()
-	if got, want := device.Kinds(), []string{"absent", "emulated", "twice"}; !slices.Equal(got, want) {
+	if got, want := device.Kinds(), []string{"absent", "empty", "emulated", "few", "twice"}; !slices.Equal(got, want) {
 		t.Errorf("kinds %q, want %q", got, want)
 	}
 	for _, tt := range []struct {
@@ -132,8 +148,8 @@ func TestRegistry(t *testing.T) {
 		{"absent:1", `open device "absent:1": which "1": unavailable`, device.ErrUnavailable},
 		{"absent", `open device "absent": which "": unavailable`, device.ErrUnavailable},
 		{"absent:1:2", `open device "absent:1:2": which "1:2": unavailable`, device.ErrUnavailable},
-		{"unknown:0", `open device "unknown:0": kind "unknown": not found (known: absent, emulated, twice)`, device.ErrNotFound},
-		{"", `open device "": kind "": not found (known: absent, emulated, twice)`, device.ErrNotFound},
+		{"unknown:0", `open device "unknown:0": kind "unknown": not found (known: absent, empty, emulated, few, twice)`, device.ErrNotFound},
+		{"", `open device "": kind "": not found (known: absent, empty, emulated, few, twice)`, device.ErrNotFound},
 		{"twice:0", `open device "twice:0": kind "twice": invalid argument: 2 packages of the program claim it`, device.ErrInvalid},
 	} {
 		_, err := device.Open(tt.name)
@@ -147,6 +163,45 @@ func TestRegistry(t *testing.T) {
 	if _, err := device.Devices("unknown"); !errors.Is(err, device.ErrNotFound) {
 		t.Errorf("devices of an unknown kind: error %v", err)
 	}
+}
+
+func TestForRank(t *testing.T) {
+	register()
+	for _, tt := range []struct {
+		name, kind string
+		rank       int
+		want       string
+		err        error
+	}{
+		{"the first rank has the first device", "few", 0, "few:0", nil},
+		{"the next rank has the next device", "few", 1, "few:2", nil},
+		{"more ranks than devices share", "few", 5, "few:3", nil},
+		{"negative ranks have none", "few", -1, "", device.ErrInvalid},
+		{"there may be no device", "empty", 0, "", device.ErrUnavailable},
+		{"there may be no driver", "absent", 0, "", device.ErrUnavailable},
+		{"the kind may be unknown", "unknown", 0, "", device.ErrNotFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := device.ForRank(tt.kind, tt.rank)
+			if got != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("%q, error %v; want %q, %v", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+// Each rank of a node opens the device that is its own, or shares one.
+func ExampleForRank() {
+	for localRank := range 6 {
+		name, err := device.ForRank("emulated", localRank)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(name, " ")
+	}
+	fmt.Println()
+	// Output: emulated:0 emulated:1 emulated:2 emulated:3 emulated:0 emulated:1
 }
 
 func ExampleOpen() {

@@ -27,6 +27,9 @@ var (
 	// ErrLost says that queued work has failed and that the space can't be
 	// used any more.
 	ErrLost = errors.New("device lost")
+	// ErrDriver says that the driver refused or failed for a reason that has
+	// no other name here. The error's text and code are the driver's.
+	ErrDriver = errors.New("driver error")
 )
 
 // Error is the error of a call on a space.
@@ -50,3 +53,18 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Live counts what was made on a space and not freed. Wrapped memory and
+// streams don't count.
+type Live struct {
+	Memory, HostMemory, Streams, Events, Modules int
+}
+
+// LeakError is the cause of the error of a [Space.Close] that found something
+// not freed.
+type LeakError struct{ Live Live }
+
+func (e *LeakError) Error() string {
+	return fmt.Sprintf("not freed: %d memory, %d host memory, %d streams, %d events, %d modules",
+		e.Live.Memory, e.Live.HostMemory, e.Live.Streams, e.Live.Events, e.Live.Modules)
+}

@@ -79,6 +79,24 @@ func Open(name string) (Space, error) {
 	return s, nil
 }
 
+// ForRank returns the name of the device that a rank should use: ranks of one
+// node share its devices evenly, rank by rank. localRank counts the ranks of
+// the node. The error is that of [Devices], ErrUnavailable also where there is
+// no device.
+func ForRank(kind string, localRank int) (string, error) {
+	list, err := Devices(kind)
+	if err != nil {
+		return "", fmt.Errorf("choose a device for local rank %d: %w", localRank, err)
+	}
+	switch {
+	case localRank < 0:
+		return "", fmt.Errorf("choose a device for local rank %d: %w", localRank, ErrInvalid)
+	case len(list) == 0:
+		return "", fmt.Errorf("choose a device for local rank %d: %w: there is no device of kind %q", localRank, ErrUnavailable, kind)
+	}
+	return fmt.Sprintf("%s:%d", kind, list[localRank%len(list)].Ordinal), nil
+}
+
 func driver(kind string) (Driver, error) {
 	registry.Lock()
 	d := registry.drivers[kind]
