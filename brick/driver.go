@@ -58,7 +58,7 @@ func (posix) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error 
 	return p.streamRead(ctx, jobs, t)
 }
 
-// node goes through a window where cells lie in short rows or small files.
+// node goes through a window where cells lie in short rows.
 type node struct{}
 
 func (node) name() Driver { return Node }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -71,10 +69,15 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
 	if err := p.c.Agree(ctx, p.create(ctx, ids)); err != nil {
+		_ = p.made.close(ids) // the error is that of all ranks already
 		return nil, err
 	}
 	t := newTally(len(jobs), p.own())
 	err := p.drv.write(ctx, p, jobs, t)
+	// Those that other ranks wrote, or nobody because of an error.
+	if cerr := p.made.close(ids); err == nil {
+		err = cerr
+	}
 	crcs, err := p.finish(ctx, "write", ids, t, err)
 	if err != nil {
 		return nil, err
@@ -196,28 +199,6 @@ func (p *Plan) onRoot(ctx context.Context, f func() error) error {
 		err = f()
 	}
 	return p.c.Agree(ctx, err)
-}
-
-// create creates the files and allocates their space: on rank 0, for other nodes may
-// see what it made only after a while, and on all ranks of one node together.
-func (p *Plan) create(ctx context.Context, jobs []job) error {
-	switch {
-	case p.drv.name() == Node:
-		jobs = dealt(jobs, p.c.Rank(), p.c.Size())
-	case p.c.Rank() > 0:
-		return nil
-	}
-	return eachFile(ctx, "write", jobs, p.workers, func(j job) error {
-		// A FIFO would wait for its reader without O_NONBLOCK.
-		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
-		if err != nil {
-			return err
-		}
-		if err = hasSize(f, j.Path, 0); err == nil { // a device or a FIFO would fail in other ways
-			err = f.Allocate(p.FileSize())
-		}
-		return also(err, f.Close())
-	})
 }
 
 func (p *Plan) checkSizes(jobs []job) error {

@@ -60,6 +60,7 @@ type Plan struct {
 	kinds   []shm.Kind // ways to share a window, the best one first
 	window  *shm.Window
 	slot    int64 // bytes of a slot of the window
+	made    made
 	noWindow,
 	closed bool
 }

@@ -46,6 +46,17 @@ func newSchedule(files, ranks int, cells, slot int64) schedule {
 	return s
 }
 
+// writer is the rank in whose slots a file, or the first part of it, lies.
+func (s *schedule) writer(file int) int {
+	switch {
+	case s.group > 0:
+		return file / s.group % s.ranks
+	case file < s.turns*s.ranks:
+		return file % s.ranks
+	}
+	return file - s.turns*s.ranks
+}
+
 // extents calls f for what lies in a rank's slot at a step.
 func (s *schedule) extents(step, rank int, f func(extent) error) error {
 	switch {

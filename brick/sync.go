@@ -38,7 +38,7 @@ func (r *ranks) durable(ctx context.Context, fsys vfs.FS, jobs []job) error {
 	if err != nil {
 		return err
 	}
-	return r.Agree(ctx, eachFile(ctx, "sync", dealt(jobs, rank, ranks), syncsInFlight, func(j job) error {
+	return r.Agree(ctx, eachFile(ctx, "sync", dealt(jobs, rank, ranks), syncsInFlight, func(_ int, j job) error {
 		return syncFile(fsys, j.Path)
 	}))
 }
@@ -49,7 +49,7 @@ const syncsInFlight = 4
 
 // eachFile calls f for files, as many at the same time as given, and returns the
 // error of the first file that has one. After an error it begins with no other file.
-func eachFile(ctx context.Context, op string, jobs []job, together int, f func(j job) error) error {
+func eachFile(ctx context.Context, op string, jobs []job, together int, f func(n int, j job) error) error {
 	errs := make([]error, len(jobs))
 	var next atomic.Int64
 	var failed atomic.Bool
@@ -61,7 +61,7 @@ func eachFile(ctx context.Context, op string, jobs []job, together int, f func(j
 			}
 			err := cancelled(ctx)
 			if err == nil {
-				err = f(jobs[i])
+				err = f(i, jobs[i])
 			}
 			if err != nil {
 				errs[i] = jobs[i].fail(op, err)

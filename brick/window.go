@@ -66,7 +66,7 @@ func (p *Plan) throughWindow(files int) bool {
 	if p.drv.name() != Node || p.noWindow || files == 0 || p.c.Size() == 1 {
 		return false
 	}
-	return p.shortest < min(shortRun, p.FileSize()) || files > 1 && p.FileSize() <= p.slotLimit(p.c.Size())
+	return p.shortest < min(shortRun, p.FileSize())
 }
 
 // slotLimit is the most bytes of a slot.
@@ -264,7 +264,7 @@ func (w *windowCall) open(i int) (*openFile, error) {
 			return nil, err
 		}
 	}
-	file, err := w.p.opt.fs.OpenFile(w.jobs[i].Path, w.flag, 0)
+	file, err := w.p.open(i, w.jobs[i].Path, w.flag)
 	if err != nil {
 		return nil, w.jobs[i].fail(w.op, err)
 	}

@@ -1,0 +1,113 @@
+package brick
+
+import (
+	"context"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// mostKept are the files that a rank keeps open between creating and writing them.
+const mostKept = 128
+
+// made are files that this rank has created and not opened for writing yet.
+type made struct {
+	mu    sync.Mutex
+	files map[int]vfs.File
+}
+
+// keep takes a file over unless there are enough.
+func (m *made) keep(i int, f vfs.File) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.files) == mostKept {
+		return false
+	}
+	if m.files == nil {
+		m.files = make(map[int]vfs.File)
+	}
+	m.files[i] = f
+	return true
+}
+
+// take gives a file to the caller, nil if it isn't there.
+func (m *made) take(i int) vfs.File {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.files[i]
+	delete(m.files, i)
+	return f
+}
+
+// close closes what nobody took.
+func (m *made) close(jobs []job) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, f := range m.files {
+		err = also(err, jobs[i].fail("write", f.Close()))
+	}
+	clear(m.files)
+	return err
+}
+
+// create creates the files and allocates their space: on rank 0, for other nodes may
+// see what it made only after a while, and on all ranks of one node together. A rank
+// keeps files open that it will write itself.
+func (p *Plan) create(ctx context.Context, jobs []job) error {
+	numbers := p.creates(len(jobs))
+	mine := make([]job, len(numbers))
+	for n, i := range numbers {
+		mine[n] = jobs[i]
+	}
+	keep := p.drv.name() != MPIIO
+	return eachFile(ctx, "write", mine, p.workers, func(n int, j job) error {
+		// A FIFO would wait for its reader without O_NONBLOCK.
+		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
+		if err != nil {
+			return err
+		}
+		if err = hasSize(f, j.Path, 0); err == nil { // a device or a FIFO would fail in other ways
+			err = f.Allocate(p.FileSize())
+		}
+		if err == nil && keep && p.made.keep(numbers[n], f) {
+			return nil
+		}
+		return also(err, f.Close())
+	})
+}
+
+// creates are the files that this rank creates: those that it writes first.
+func (p *Plan) creates(files int) []int {
+	rank, ranks := p.c.Rank(), p.c.Size()
+	if p.drv.name() != Node {
+		if rank > 0 {
+			return nil
+		}
+		rank, ranks = 0, 1
+	}
+	var mine []int
+	if p.throughWindow(files) {
+		elem := int64(p.elem.Size())
+		s := newSchedule(files, ranks, p.FileSize()/elem, p.slot/elem)
+		for i := range files {
+			if s.writer(i) == rank {
+				mine = append(mine, i)
+			}
+		}
+		return mine
+	}
+	for i := files * rank / ranks; i < files*(rank+1)/ranks; i++ {
+		mine = append(mine, i)
+	}
+	return mine
+}
+
+// open opens a file for writing or reading, unless this rank has it open already.
+func (p *Plan) open(i int, path string, flag int) (vfs.File, error) {
+	if f := p.made.take(i); f != nil {
+		return f, nil
+	}
+	return p.opt.fs.OpenFile(path, flag, 0)
+}
