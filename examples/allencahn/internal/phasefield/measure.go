@@ -6,16 +6,21 @@ package phasefield
 // neighbours' values.
 func (m Model) Energy(phi []float64, s Stencil) float64 {
 	gradient, well := 0.0, 0.0
+	n := s.Size[0]
 	for k := range s.Size[2] {
 		for j := range s.Size[1] {
-			for i := range s.Size[0] {
-				at := s.Index(i, j, k)
-				c := phi[at]
-				for axis, n := range [3]int{i, j, k} {
-					_, upper := s.neighbors(axis, n, at)
-					d := phi[upper] - c
-					gradient += d * d
+			at := s.Index(0, j, k)
+			_, y1 := s.neighbors(1, j, at)
+			_, z1 := s.neighbors(2, k, at)
+			row, north, above := phi[at:at+n], phi[y1:y1+n], phi[z1:z1+n]
+			last := phi[at+n-1+s.Beyond[0][1]]
+			for i, c := range row {
+				east := last
+				if i < n-1 {
+					east = row[i+1]
 				}
+				dx, dy, dz := east-c, north[i]-c, above[i]-c
+				gradient += dx*dx + dy*dy + dz*dz
 				v := 1 - c*c
 				well += v * v
 			}

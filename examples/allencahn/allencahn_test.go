@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/device"
+	"github.com/fieldstone-io/fieldstone/publish"
+)
+
+// small is a run that takes a moment.
+func small(t *testing.T) settings {
+	set := defaults()
+	set.grid = [3]int{11, 9, 8}
+	set.periodic = [3]bool{true, false, false}
+	set.start = startRandom
+	set.steps = 30
+	set.progress = false
+	set.saves.Checkpoint.Directory = filepath.Join(t.TempDir(), "out")
+	set.saves.Checkpoint.Every = 10
+	return set
+}
+
+func (set settings) bundle(increment int64) string {
+	return filepath.Join(set.saves.Checkpoint.Directory, publish.StepName(increment))
+}
+
+func runRanks(t *testing.T, ranks int, set settings) {
+	t.Helper()
+	err := comm.Run(ranks, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) }, comm.Watch(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read returns the bits of the cells of a bundle.
+func read(t *testing.T, bundle string) []uint64 {
+	t.Helper()
+	b, err := publish.OpenBundle(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Verify(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	box := b.Metadata().Domain.Box()
+	cells := make([]float64, box.Cells())
+	if err := b.ReadBox("phi", box, cells); err != nil {
+		t.Fatal(err)
+	}
+	bits := make([]uint64, len(cells))
+	for i, v := range cells {
+		bits[i] = math.Float64bits(v)
+	}
+	return bits
+}
+
+func mustBeEqual(t *testing.T, got, want string) {
+	t.Helper()
+	g, w := read(t, got), read(t, want)
+	for i := range w {
+		if g[i] != w[i] {
+			t.Fatalf("%s: cell %d is %v, want %v", got, i, math.Float64frombits(g[i]), math.Float64frombits(w[i]))
+		}
+	}
+}
+
+func TestSameBitsOnAnyDeviceAndRanks(t *testing.T) {
+	for _, start := range []string{startRandom, startSphere, startPlane} {
+		whole := small(t)
+		whole.start = start
+		whole.periodic[0] = start != startPlane
+		runRanks(t, 1, whole)
+		for _, tc := range []struct {
+			device    string
+			processes [3]int
+			progress  bool
+		}{
+			{"host", [3]int{2, 2, 1}, false},
+			{"host", [3]int{1, 1, 10}, true}, // two ranks own nothing
+			{"emulated:0", [3]int{1, 1, 1}, true},
+			{"emulated:0", [3]int{1, 2, 1}, false},
+			{"emulated", [3]int{3, 1, 2}, true},
+		} {
+			t.Run(fmt.Sprintf("%s on %s, %v ranks", start, tc.device, tc.processes), func(t *testing.T) {
+				set := whole
+				set.saves.Checkpoint.Directory = filepath.Join(t.TempDir(), "cut")
+				set.device, set.processes, set.progress = tc.device, tc.processes, tc.progress
+				runRanks(t, tc.processes[0]*tc.processes[1]*tc.processes[2], set)
+				for _, increment := range []int64{10, 20, 30} {
+					mustBeEqual(t, set.bundle(increment), whole.bundle(increment))
+				}
+			})
+		}
+	}
+}
+
+func TestRestartOnAnotherDeviceEqualsUninterruptedRun(t *testing.T) {
+	whole := small(t)
+	runRanks(t, 1, whole)
+	parts := small(t)
+	for _, part := range []struct {
+		device string
+		ranks  int
+		steps  int64
+	}{
+		{"emulated", 2, 7},
+		{"host", 3, 15},
+		{"emulated:1", 1, 30},
+	} {
+		parts.device, parts.steps = part.device, part.steps
+		runRanks(t, part.ranks, parts)
+		parts.saves.RestartFrom = publish.Latest
+	}
+	for _, increment := range []int64{10, 20, 30} {
+		mustBeEqual(t, parts.bundle(increment), whole.bundle(increment))
+	}
+}
+
+func TestWallTimeSavesAndStops(t *testing.T) {
+	whole := small(t)
+	runRanks(t, 1, whole)
+
+	set := small(t)
+	set.device, set.wallTime, set.progress = "emulated", time.Nanosecond, true
+	set.processes = [3]int{1, 1, 3}
+	var out bytes.Buffer
+	err := comm.Run(3, func(c *comm.Comm) error {
+		if c.Rank() == 0 {
+			return run(t.Context(), c, set, &out)
+		}
+		return run(t.Context(), c, set, t.Output())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"11 x 9 x 8 cells on 1 x 1 x 3 ranks, rank 0 on emulated:0",
+		"step 1 of 30 (3 %): time 0.1, free energy",
+		"stopped at step 1: the wall time of 1ns is over\n",
+		"the last bundle is " + set.bundle(1) + "\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output doesn't have %q:\n%s", want, out.String())
+		}
+	}
+	set.wallTime, set.saves.RestartFrom, set.processes = time.Hour, publish.Latest, [3]int{}
+	runRanks(t, 2, set)
+	mustBeEqual(t, set.bundle(30), whole.bundle(30))
+}
+
+func TestRestartRefusesAnotherModel(t *testing.T) {
+	set := small(t)
+	runRanks(t, 1, set)
+	set.steps, set.saves.RestartFrom = 40, publish.Latest
+	set.model.Kappa /= 2
+	err := comm.Run(2, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) })
+	if err == nil || !strings.Contains(err.Error(), "method identity") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestUnavailableDeviceIsOneErrorOnAllRanks(t *testing.T) {
+	set := small(t)
+	set.device = "emulated:99"
+	err := comm.Run(3, func(c *comm.Comm) error {
+		err := run(t.Context(), c, set, t.Output())
+		var agreed *comm.RankError
+		if !errors.As(err, &agreed) || !strings.Contains(err.Error(), `-device emulated:99: open device "emulated:99": unavailable`) {
+			return fmt.Errorf("rank %d: error is %v", c.Rank(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// As one rank's device that is lacking, or out of memory.
+func TestOneRankWithoutDeviceFailsAll(t *testing.T) {
+	set := small(t)
+	err := comm.Run(3, func(c *comm.Comm) error {
+		mine := set
+		if c.Rank() == 1 {
+			mine.device = "emulated:99"
+		}
+		err := run(t.Context(), c, mine, t.Output())
+		var agreed *comm.RankError
+		if !errors.As(err, &agreed) || agreed.Rank != 1 {
+			return fmt.Errorf("rank %d: error is %v", c.Rank(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelledRunFailsOnAllRanks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	set := small(t)
+	set.device = "emulated"
+	err := comm.Run(3, func(c *comm.Comm) error {
+		if err := run(ctx, c, set, t.Output()); err == nil {
+			return fmt.Errorf("rank %d went on", c.Rank())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDescription(t *testing.T) {
+	if got := describe(nil); got != "host" {
+		t.Errorf("the host is %q", got)
+	}
+	space, err := device.Open("emulated:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	if got := describe(space); !strings.HasPrefix(got, "emulated:2 (Emulated device") {
+		t.Errorf("the device is %q", got)
+	}
+}
