@@ -16,6 +16,9 @@ BENCH ?= .
 QUICK ?=
 CASE ?=
 KERNELS := device examples
+# Where the compilers are with which the fake drivers of GPUs are built, a test that
+# needs them must not be skipped.
+export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: all build deps test test-go test-race test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps big fuzz race clean
@@ -31,7 +34,7 @@ build: deps
 deps:
 	@scripts/deps
 
-test: test-go test-race test-openmpi test-mpich
+test: deps test-go test-race test-openmpi test-mpich
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
