@@ -1,0 +1,141 @@
+package gpu
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/device"
+)
+
+type module struct{ *object }
+
+type kernel struct {
+	module *module
+	name   string
+	handle uintptr
+}
+
+// LoadModule implements [device.Space].
+func (s *Space) LoadModule(image []byte) (device.Module, error) {
+	m, err := s.loadModule(image, false)
+	if err != nil {
+		return nil, s.fail("load module", err)
+	}
+	return m, nil
+}
+
+func (s *Space) loadModule(image []byte, internal bool) (*module, error) {
+	if len(image) == 0 {
+		return nil, fmt.Errorf("%w: image is empty", device.ErrInvalid)
+	}
+	if err := checkELF(image); err != nil {
+		return nil, fmt.Errorf("%w: image: %w", device.ErrInvalid, err)
+	}
+	o := s.newObject(moduleKind, s.api.CloseModule)
+	o.internal = internal
+	var log string
+	err := o.create(func() (m uintptr, c Code) {
+		m, log, c = s.api.LoadModule(image)
+		return m, c
+	})
+	if err, ok := err.(*driverError); ok {
+		err.detail = strings.TrimSpace(log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &module{o}, nil
+}
+
+// checkELF refuses an object file that claims to be longer than it is: drivers
+// aren't told its length and would read on.
+func checkELF(image []byte) error {
+	if !bytes.HasPrefix(image, []byte(elf.ELFMAG)) {
+		return nil
+	}
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return err
+	}
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_NOBITS && s.Offset+s.FileSize > uint64(len(image)) {
+			return fmt.Errorf("section %s reaches past the end of the image", s.Name)
+		}
+	}
+	return nil
+}
+
+// BoxModule implements [device.BoxKernels].
+func (s *Space) BoxModule() (device.Module, error) {
+	s.box.Lock()
+	defer s.box.Unlock()
+	if s.box.module == nil && s.box.err == nil {
+		image, err := s.config.BoxImage()
+		if err == nil {
+			s.box.module, err = s.loadModule(image, true)
+		}
+		if err != nil {
+			s.box.err = s.fail("load module of box kernels", err)
+		}
+	}
+	if s.box.err != nil {
+		return nil, s.box.err
+	}
+	if err := s.ready(); err != nil {
+		return nil, s.fail("load module of box kernels", err)
+	}
+	return s.box.module, nil
+}
+
+func (m *module) Close() error { return m.free("close module") }
+
+func (m *module) Kernel(name string) (device.Kernel, error) {
+	k := &kernel{module: m, name: name}
+	err := fmt.Errorf("%w: %q is no name", device.ErrNotFound, name)
+	if !strings.Contains(name, "\x00") {
+		err = m.use(nil, func() (c Code) {
+			k.handle, c = m.space.api.Kernel(m.handle, name)
+			return c
+		})
+	}
+	if err != nil {
+		return nil, m.space.fail(fmt.Sprintf("find kernel %q", name), err)
+	}
+	return k, nil
+}
+
+func (k *kernel) Name() string { return k.name }
+
+func (s *stream) Launch(k device.Kernel, config device.LaunchConfig, args *device.Args) error {
+	own, ok := k.(*kernel)
+	if !ok || own.module.space != s.space {
+		return s.space.fail("launch kernel", fmt.Errorf("%w: kernel is not one of this device", device.ErrInvalid))
+	}
+	l, err := launch(config)
+	if err == nil {
+		err = s.use(own.module.object, func() Code {
+			s.space.launched.Store(own)
+			return s.space.api.Launch(own.handle, l, s.handle, args)
+		})
+	}
+	if err != nil {
+		return s.space.fail(fmt.Sprintf("launch kernel %q", own.name), err)
+	}
+	return nil
+}
+
+func launch(config device.LaunchConfig) (l Launch, err error) {
+	for a := range 3 {
+		for _, n := range [...]int{config.Grid[a], config.Block[a], config.SharedBytes} {
+			if n < 0 || n > math.MaxInt32 {
+				return l, fmt.Errorf("%w: launch configuration %+v", device.ErrInvalid, config)
+			}
+		}
+		l.Grid[a], l.Block[a] = uint32(max(config.Grid[a], 1)), uint32(max(config.Block[a], 1))
+	}
+	l.SharedBytes = uint32(config.SharedBytes)
+	return l, nil
+}
