@@ -1,77 +1,67 @@
-// Package mumax is a device space for solvers that are built on mumax³'s CUDA
-// bindings, github.com/mumax/3/cuda/cu: it works in the context that the solver
-// has made, on its buffers and streams, through the calls of that package alone.
-// Solvers that aren't built on it use package cuda, which can do more.
+// Package mumax is for solvers that are built on mumax³'s CUDA bindings,
+// github.com/mumax/3/cuda/cu: it makes the context that such a solver works in a
+// space of package device, through calls of cu alone. Package cuda does the same
+// without cgo, without its own licence, and with more of the driver's functions.
 //
 // # Licence
 //
-// mumax³ is under the GNU General Public License, version 3. A program that is
-// built with the tag mumax contains part of it, so such a program as a whole can
-// only be passed on under that licence. Fieldstone's own files, those of this
-// package among them, stay under theirs. Without the tag the package is empty,
-// and nothing of mumax³ is built or linked.
+// mumax³ is under the GNU General Public License, version 3. A program built with
+// the tag mumax contains part of it, and as a whole can be passed on under that
+// licence only. Fieldstone's own files stay under theirs, those of this package
+// too. Without the tag the package is empty, and nothing of mumax³ is built.
 //
 // # Use
 //
-// The package needs cgo and the tag mumax; cgo finds <cuda.h> and libcuda by the
-// flags of package cu or by CGO_CFLAGS and CGO_LDFLAGS. CUDA 13 has other headers
-// than cu expects.
+// The package needs the tag mumax and cgo, which finds <cuda.h> and libcuda by the
+// flags of package cu, or by CGO_CFLAGS and CGO_LDFLAGS. Package cu doesn't compile
+// with the header of CUDA 13; that of an older CUDA does for any driver.
 //
 // On the thread where the solver's context is current:
 //
 //	runtime.LockOSThread()
 //	cu.Init(0)
-//	cu.CtxCreate(cu.CTX_SCHED_AUTO, cu.DeviceGet(0)) // current on this thread now
+//	cu.CtxCreate(cu.CTX_SCHED_AUTO, cu.DeviceGet(0)) // is current on this thread now
 //	buffer := cu.MemAlloc(bytes)
 //	...
 //	space, err := mumax.Adopt()
 //	...
-//	stream, err := space.AdoptStream(0)
+//	stream, err := mumax.WrapStream(space, 0)
 //	...
 //	psi, err := field.WrapDevice[float64](domain, box, device.Ptr(buffer), stream, nil)
 //
-// device.Open("mumax:0") does the same if the calling thread's context is one of
-// device 0, and makes a context of its own otherwise.
+// Importing the package registers the kind "mumax". As with package cuda,
+// "mumax:current" is the context that is current on the calling thread, and "mumax:n"
+// too if it is one of device n. Otherwise "mumax:n" makes a context of its own and
+// destroys it when the space is closed, for cu knows no primary contexts.
 //
 // # Threads
 //
-// A CUDA context is current on an OS thread. Each call runs on the thread of its
-// caller, locked for as long. Where the space's context is current, as on the
-// solver's own thread, nothing else is done; elsewhere it is made current for the
-// time of the call, and what was current before is restored. So all of it may be
-// called from any goroutine, and a call that waits holds up nobody else.
+// A context is current on an OS thread. Each call runs on its caller's, locked for as
+// long. On the solver's own thread, where the context is current, that is all; elsewhere
+// it is made current for the time of the call, and afterwards again what was before. So
+// calls from any goroutine work, and one that waits holds up no other.
 //
 // # What cu lacks
 //
-// Package cu panics with a number, knows no events, no strided copies and no
-// registration of host memory, and unloads no modules. Here:
+// Package cu panics with a number that is no error, and has no events, no copies of
+// boxes, no registration of host memory, and nothing to unload a module with. Here:
 //
-//   - Panics become errors of type device.Error with the driver's number and name.
-//   - An event stands for all of its stream up to the record. To synchronise with it
-//     waits for the stream's whole queue; its query may say no for as long as the
-//     stream has later work.
-//   - Streams synchronise with the default stream, since cu makes no others. That is
-//     how a stream waits for an event: an empty piece of work in the default stream,
-//     which runs after everything that is queued on all streams, and before everything
-//     that is queued later. The host doesn't wait, but streams lose the overlap of
-//     that moment. Only streams that were made by cu are sure to take part; for
-//     those of WrapStream that may be others, the host waits instead, within Wait.
-//     AdoptStream says that a stream was made by cu.
-//   - Closing a stream waits for it if an event was recorded on it that isn't known to
-//     be over.
-//   - A box is copied row by row unless its rows lie close together on both sides: one
-//     driver call, of the order of a microsecond, for each. The kernels of device.BoxKernels
-//     are the better way for large ones.
-//   - Registered host memory isn't pinned. Its copies are correct, but staged by the
-//     driver. AllocateHost returns pinned memory.
-//   - A module that was closed stays loaded until the context ends. The same image isn't
-//     loaded twice by one space. What the compiler has to say about a bad one isn't
-//     known, only the number.
-//
-// # Errors
-//
-// After an error that leaves the context unusable, such as an illegal address in a
-// kernel, every call fails with device.ErrLost, that cause, and the call that was told
-// of it first. Calls that free something succeed then; Close of the space reports
-// the cause if nobody was told before.
+//   - Panics become errors with the driver's number and name, as package device has them.
+//   - An event is known to be over once its stream was found empty. Its Synchronize waits
+//     for all that is in the stream at that time, and its Query may say no for as long as
+//     the stream is given more.
+//   - All streams that cu makes synchronise with the default stream. That is how one waits
+//     for another: by an empty piece of work in the default stream, which comes after all that
+//     is in any of them, and before all that comes later. The host doesn't wait, but at
+//     such a point the streams don't overlap. A stream that somebody else has made may not
+//     take part, so where one that isn't known as cu's waits or is waited for, the host
+//     waits instead: give streams of cu to WrapStream.
+//   - Closing a stream waits for it, if it holds an event's record that isn't known to be over.
+//   - A box is copied part by part, each as long as both sides are contiguous: a call of
+//     the driver, of the order of a microsecond, for each row in the worst case. The
+//     kernels of device.BoxKernels are better for large ones.
+//   - Registered host memory isn't pinned. The driver stages its copies, which are as
+//     correct, but slower, and hold up the caller. AllocateHost pins.
+//   - A closed module stays loaded until the context ends. A space loads the same image
+//     once only. What the driver's compiler says of a bad image isn't known, but its number.
 package mumax
