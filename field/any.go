@@ -18,15 +18,16 @@ type Any interface {
 	Halo() [3]int
 
 	// Source returns the owned cells for reading, packed with x fastest, as
-	// float64 (float32 is widened) or complex128. It brings a stale mirror up
-	// to date, and marks nothing stale.
+	// float64 (float32 is widened) or complex128. It marks nothing stale. It may
+	// be any of the extended sources of package pack too.
 	Source() (pack.Source, error)
-	// Sink returns the owned cells for writing, in the form of Source. It
-	// brings a stale mirror up to date first, so that ghost cells keep their
-	// bits; WriteCells marks the device's storage stale.
+	// Sink returns the owned cells for writing, in the form of Source. Ghost
+	// cells keep their bits, the device's too. It may be any of the extended
+	// sinks of package pack too.
 	Sink() (pack.Sink, error)
-	// Upload copies the mirror to the device if the device's storage is
-	// stale. Otherwise, and for fields in host memory, it does nothing.
+	// Upload copies the mirror to the device if the device's storage is stale,
+	// and waits until the device has everything. Otherwise, and for fields in
+	// host memory, it does nothing.
 	Upload() error
 }
 

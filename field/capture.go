@@ -148,8 +148,8 @@ func (c *Captured) bytes() int64 { return c.Box.Cells() * int64(c.Kind.DiskSize(
 // [*LayoutError]. A capture with too few or too many bytes is a
 // [*TruncatedError]. All of that is checked before anything changes.
 //
-// Ghost cells keep their bits. On a device the mirror is newer afterwards:
-// call Upload.
+// Ghost cells keep their bits. On a device either the mirror is newer afterwards, so
+// call Upload, or the cells went past it and are there.
 func (s *State) Restore(fields ...Named) error {
 	plan, err := s.plan(fields)
 	if err != nil {
@@ -158,6 +158,14 @@ func (s *State) Restore(fields ...Named) error {
 	for _, p := range plan {
 		if err := p.sink.WriteCells(p.cells, 0); err != nil {
 			return fmt.Errorf("restore field %q: %w", p.id, err)
+		}
+	}
+	// One after the other: all of them are on their way by now.
+	for _, p := range plan {
+		if s, ok := p.sink.(pack.FlushSink); ok {
+			if err := s.Flush(); err != nil {
+				return fmt.Errorf("restore field %q: %w", p.id, err)
+			}
 		}
 	}
 	return nil

@@ -8,17 +8,28 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// allocate makes storage on the device and a mirror, both 0.
-func (f *Field[T]) allocate(o options) error {
-	stream := o.stream
-	if stream == nil {
-		var err error
-		if stream, err = o.space.NewStream(); err != nil {
-			return err
-		}
-		f.own = append(f.own, stream.Close)
+// place puts the field on a device, with a stream.
+func (f *Field[T]) place(o options) error {
+	ring := joinRing(o.space, f.layout.Cells()*int64(f.Kind().DiskSize()))
+	f.own = append(f.own, ring.leave)
+	f.dev = &residence{direct: direct{ring: ring, path: o.path, log: o.log, kind: f.Kind(), layout: f.layout}}
+	if f.dev.stream = o.stream; o.stream != nil {
+		return nil
 	}
-	f.dev = &residence{stream: stream}
+	var err error
+	if f.dev.stream, err = o.space.NewStream(); err != nil {
+		return ring.note(err)
+	}
+	f.own = append(f.own, f.dev.stream.Close)
+	f.waits = true
+	return nil
+}
+
+// allocate makes storage on the device that is 0.
+func (f *Field[T]) allocate(o options) error {
+	if err := f.place(o); err != nil {
+		return err
+	}
 	if f.box.Empty() {
 		f.host = []T{}
 		return nil
@@ -26,52 +37,59 @@ func (f *Field[T]) allocate(o options) error {
 	bytes := f.storageBytes()
 	memory, err := o.space.Allocate(bytes)
 	if err != nil {
-		return err
+		return f.dev.ring.note(err)
 	}
 	f.own = append(f.own, memory.Free)
-	if err := f.allocateMirror(o.space); err != nil {
-		return err
+	f.waits = true
+	f.dev.ptr, f.dev.size = memory.Ptr(), bytes
+	err = f.dev.stream.Fill(f.dev.ptr, 0, bytes)
+	if err == nil {
+		err = f.dev.stream.Synchronize()
 	}
-	clear(f.host)
-	f.dev.ptr = memory.Ptr()
-	f.dev.mirror = pack.Bytes(f.host)
-	if err := stream.Fill(f.dev.ptr, 0, bytes); err != nil {
-		return err
-	}
-	return stream.Synchronize()
+	return f.dev.ring.note(err)
 }
 
 // wrap takes storage on the device, and a mirror unless that is nil.
 func (f *Field[T]) wrap(o options, p device.Ptr, mirror []T) error {
-	f.dev = &residence{stream: o.stream}
+	if err := f.place(o); err != nil {
+		return err
+	}
 	if f.box.Empty() {
 		f.host = []T{}
 		return nil
 	}
 	if _, err := o.space.WrapMemory(p, f.storageBytes()); err != nil {
-		return err
+		return f.dev.ring.note(err)
 	}
-	f.host = mirror
-	if mirror == nil {
-		if err := f.allocateMirror(o.space); err != nil {
-			return err
-		}
+	f.dev.ptr, f.dev.size = p, f.storageBytes()
+	if mirror != nil {
+		f.host, f.dev.mirror = mirror, pack.Bytes(mirror)
 	}
-	f.dev.ptr = p
-	f.dev.mirror = pack.Bytes(f.host)
 	f.dev.markMirrorStale()
 	return nil
 }
 
-func (f *Field[T]) allocateMirror(space device.Space) error {
-	pinned, err := space.AllocateHost(f.storageBytes())
+// needMirror makes the mirror unless it is there. What isn't on the device yet is 0.
+func (f *Field[T]) needMirror() error {
+	d := f.dev
+	if d.nowhere() || d.mirror != nil {
+		return nil
+	}
+	d.ring.mu.Lock()
+	bytes, pinned, err := d.ring.hostMemory(d.log, d.size)
+	d.ring.mu.Unlock()
 	if err != nil {
-		return err
+		return d.ring.note(err)
 	}
-	f.own = append(f.own, pinned.Free)
-	if f.host, err = pack.View[T](pinned.Bytes()); err != nil {
-		return fmt.Errorf("pinned memory of %s: %w", space.Name(), err)
+	if pinned != nil {
+		f.own = append(f.own, pinned.Free)
+		f.waits = true
 	}
+	if f.host, err = pack.View[T](bytes); err != nil {
+		return fmt.Errorf("pinned memory of %s: %w", d.ring.space.Name(), err)
+	}
+	clear(f.host)
+	d.mirror = bytes
 	return nil
 }
 
@@ -90,8 +108,8 @@ func (f *Field[T]) Residency() Residency {
 	return f.dev.state
 }
 
-// Transfers returns how often the cells were copied between mirror and device
-// since the field was made.
+// Transfers returns what was moved between device and host since the field was
+// made.
 func (f *Field[T]) Transfers() Transfers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,15 +162,16 @@ func (f *Field[T]) NoteDeviceWrite(after ...device.Event) error {
 	f.dev.markMirrorStale()
 	for _, e := range after {
 		if err := f.dev.stream.Wait(e); err != nil {
-			return fmt.Errorf("note device write: %w", err)
+			return f.dev.ring.note(fmt.Errorf("note device write: %w", err))
 		}
 	}
 	return nil
 }
 
 // Upload copies the mirror to the device if the device's storage is stale, and
-// waits for the copy. Otherwise, and for fields in host memory, it does
-// nothing. The copy runs on the field's stream; kernels on other streams that
+// waits for the copy, and for cells that a sink has sent past the mirror: without an
+// error, the device has everything. Otherwise, and for fields in host memory, it does
+// nothing. Copies run on the field's stream; kernels on other streams that
 // still use the storage must be waited for before.
 func (f *Field[T]) Upload() error {
 	f.mu.Lock()
@@ -160,7 +179,11 @@ func (f *Field[T]) Upload() error {
 	if f.freed {
 		return fmt.Errorf("upload field: %w", ErrFreed)
 	}
-	if err := f.dev.uploadMirror(); err != nil {
+	err := f.dev.uploadMirror()
+	if err == nil {
+		err = f.dev.flush()
+	}
+	if err != nil {
 		return fmt.Errorf("upload field: %w", err)
 	}
 	return nil

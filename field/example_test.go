@@ -49,7 +49,7 @@ func ExampleIn() {
 	// in sync
 	// device newer
 	// 3
-	// {1 1}
+	// 1 1
 }
 
 func onDevice() error {
@@ -93,7 +93,8 @@ func onDevice() error {
 		return err
 	}
 	fmt.Println(data[0])
-	fmt.Println(psi.Transfers())
+	moved := psi.Transfers()
+	fmt.Println(moved.Refreshes, moved.Uploads)
 	for _, end := range []func() error{module.Close, psi.Free, dev.Close} {
 		if err := end(); err != nil {
 			return err

@@ -21,9 +21,10 @@ type Field[T pack.Number] struct {
 
 	mu    sync.Mutex
 	freed bool
-	host  []T            // the padded storage; on a device its mirror
+	host  []T            // the padded storage; on a device its mirror, nil until it is needed
 	dev   *residence     // nil in host memory
 	own   []func() error // gives back what the field itself allocated
+	waits bool           // the stream has to be passed before
 }
 
 // New returns a field whose cells, ghost cells included, are all 0. The box
@@ -31,8 +32,8 @@ type Field[T pack.Number] struct {
 // at all, no ghost cells either.
 //
 // The options choose the halo and the memory space. On a device the field
-// allocates padded storage there, a pinned mirror, and, unless [OnStream]
-// gives one, a stream; both copies of the cells are in sync.
+// allocates padded storage there and, unless [OnStream] gives one, a stream; the
+// pinned mirror is made when it is needed. Both copies of the cells are in sync.
 func New[T pack.Number](domain grid.Domain, box grid.Box, opts ...Option) (*Field[T], error) {
 	f, o, err := prepare[T](domain, box, opts)
 	if err != nil {
@@ -182,6 +183,9 @@ func (f *Field[T]) hostReady() error {
 	if f.freed {
 		return ErrFreed
 	}
+	if err := f.needMirror(); err != nil {
+		return err
+	}
 	return f.dev.refreshMirror()
 }
 
@@ -205,8 +209,8 @@ func (f *Field[T]) Free() error {
 // the stream may still use it, the solver's kernels too.
 func (f *Field[T]) release() error {
 	var errs []error
-	if f.dev != nil && len(f.own) > 0 {
-		errs = append(errs, f.dev.stream.Synchronize())
+	if f.dev != nil && f.dev.stream != nil {
+		errs = append(errs, f.dev.retire(f.waits))
 	}
 	f.dev, f.host = nil, nil
 	for i := len(f.own) - 1; i >= 0; i-- {

@@ -3,6 +3,7 @@ package field
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/fieldstone-io/fieldstone/device"
 )
@@ -15,6 +16,8 @@ type options struct {
 	iteration [3]int
 	space     device.Space
 	stream    device.Stream
+	path      Path
+	log       *slog.Logger
 }
 
 // Halo sets the number of ghost cells in the storage on each side of all three
@@ -67,8 +70,11 @@ func OnStream(stream device.Stream) Option {
 	}
 }
 
+// silent is the default logger.
+var silent = slog.New(slog.DiscardHandler)
+
 func collect(opts []Option) (options, error) {
-	var o options
+	o := options{log: silent}
 	for _, opt := range opts {
 		if err := opt(&o); err != nil {
 			return options{}, err

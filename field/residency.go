@@ -32,12 +32,16 @@ func (r Residency) String() string {
 	return fmt.Sprintf("Residency(%d)", int(r))
 }
 
-// Transfers counts the copies between a field's mirror and its device storage.
-// Each moves the whole padded array.
+// Transfers counts what was moved between a field's device storage and the host.
 type Transfers struct {
 	// Refreshes were from the device to the mirror, Uploads from the mirror
-	// to the device.
+	// to the device. Each moves the whole padded array.
 	Refreshes, Uploads int64
+
+	// ReadCells and WrittenCells are the owned cells that went past the mirror,
+	// from the device and to it; ReadBytes and WrittenBytes are the bytes that
+	// were copied for it.
+	ReadCells, ReadBytes, WrittenCells, WrittenBytes int64
 }
 
 // residence keeps a device's storage and its mirror coherent. Its methods are
@@ -45,14 +49,16 @@ type Transfers struct {
 // memory, where they do nothing, as they do without any cells. The field's
 // lock is held for all of them.
 type residence struct {
+	direct
 	state  Residency
 	stream device.Stream
 	ptr    device.Ptr
-	mirror []byte
+	size   int64  // bytes of the padded storage
+	mirror []byte // nil until it is needed: in sync, both are 0 then
 	count  Transfers
 }
 
-func (r *residence) nowhere() bool { return r == nil || len(r.mirror) == 0 }
+func (r *residence) nowhere() bool { return r == nil || r.size == 0 }
 
 // refreshMirror makes the mirror valid: device newer → in sync. If it fails,
 // the device stays newer, so that what the mirror holds is never taken for the
@@ -62,13 +68,14 @@ func (r *residence) refreshMirror() error {
 		return nil
 	}
 	if err := r.stream.CopyToHost(r.mirror, r.ptr); err != nil {
-		return fmt.Errorf("refresh mirror: %w", err)
+		return r.ring.note(fmt.Errorf("refresh mirror: %w", err))
 	}
 	if err := r.stream.Synchronize(); err != nil {
-		return fmt.Errorf("refresh mirror: %w", err)
+		return r.ring.note(fmt.Errorf("refresh mirror: %w", err))
 	}
 	r.count.Refreshes++
 	r.state = InSync
+	r.writing = false
 	return nil
 }
 
@@ -79,14 +86,16 @@ func (r *residence) uploadMirror() error {
 	if r.nowhere() || r.state != HostNewer {
 		return nil
 	}
+	r.version++
 	if err := r.stream.CopyToDevice(r.ptr, r.mirror); err != nil {
-		return err
+		return r.ring.note(err)
 	}
 	if err := r.stream.Synchronize(); err != nil {
-		return err
+		return r.ring.note(err)
 	}
 	r.count.Uploads++
 	r.state = InSync
+	r.writing = false
 	return nil
 }
 
@@ -101,5 +110,6 @@ func (r *residence) markDeviceStale() {
 func (r *residence) markMirrorStale() {
 	if !r.nowhere() {
 		r.state = DeviceNewer
+		r.version++
 	}
 }

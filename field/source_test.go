@@ -38,6 +38,8 @@ func ghosts[T pack.Number](t tb, f *field.Field[T]) []byte {
 	return data
 }
 
+var paths = []field.Path{field.Automatic, field.Direct, field.Mirror}
+
 // For random shapes, on host and device: the source gives the owned cells in
 // any pieces, the sink takes them in any pieces, and ghost cells keep their
 // bits.
@@ -54,7 +56,7 @@ func testSourceAndSink[T pack.Number](t *testing.T, dev *emulated.Device) {
 		s := genShape().Draw(t, "shape")
 		opts := s.options()
 		if rapid.Bool().Draw(t, "on the device") {
-			opts = append(opts, field.In(dev))
+			opts = append(opts, field.In(dev), field.Transfer(rapid.SampledFrom(paths).Draw(t, "path")))
 		}
 		f := get(field.New[T](s.domain, s.box, opts...))(t)
 		t.Cleanup(func() { must(t, f.Free()) }) // also of runs that end early
@@ -225,18 +227,21 @@ func testRowsOfSourceAndSink[T pack.Number](t *testing.T) {
 
 func TestNoRowsLeaveTheDeviceInSync(t *testing.T) {
 	dev := openDevice(t)
-	f := get(field.New[float64](domain(4, 4, 4), domain(4, 4, 4).Box(), field.In(dev)))(t)
-	sink := get(f.Sink())(t).(pack.RowSink)
-	must(t, sink.WriteRows(nil, 64, 0, 3, 8))
-	must(t, sink.WriteRows(nil, 0, 3, 0, 8))
-	if f.Residency() != field.InSync {
-		t.Errorf("%v after nothing was written", f.Residency())
+	for path, want := range map[field.Path]field.Residency{field.Direct: field.DeviceNewer, field.Mirror: field.HostNewer} {
+		f := get(field.New[float64](domain(4, 4, 4), domain(4, 4, 4).Box(), field.In(dev), field.Transfer(path)))(t)
+		sink := get(f.Sink())(t).(pack.RowSink)
+		must(t, sink.WriteRows(nil, 64, 0, 3, 8))
+		must(t, sink.WriteRows(nil, 0, 3, 0, 8))
+		if f.Residency() != field.InSync {
+			t.Errorf("%v: %v after nothing was written", path, f.Residency())
+		}
+		must(t, sink.WriteRows(make([]byte, 8), 63, 1, 1, 0))
+		if f.Residency() != want {
+			t.Errorf("%v: %v after a cell was written", path, f.Residency())
+		}
+		must(t, f.Free())
 	}
-	must(t, sink.WriteRows(make([]byte, 8), 63, 1, 1, 0))
-	if f.Residency() != field.HostNewer {
-		t.Errorf("%v after a cell was written", f.Residency())
-	}
-	free(t, f.Free, dev.Close)
+	must(t, dev.Close())
 }
 
 // The device's ghost cells, which the mirror doesn't have yet, survive a load.

@@ -49,6 +49,42 @@ type RowSink interface {
 	WriteRows(src []byte, first int64, n, rows, srcRow int) error
 }
 
+// A LendSource can also lend its cells, packed in memory of its own, such as what a
+// device has filled: then nobody copies them.
+type LendSource interface {
+	Source
+
+	// LendCells returns the bytes of cells from number first on: one cell at
+	// least, whole ones, and no more than most bytes. They stay as they are until
+	// they are given to ReturnCells, whatever else is called. Neither cells nor
+	// an error mean that there is nothing to lend now: ReadCells has them. It is
+	// called as ReadCells is, by one goroutine at a time. The memory is limited,
+	// so whoever has cells returns them before it asks for others.
+	LendCells(first int64, most int) ([]byte, error)
+
+	// ReturnCells takes back what LendCells has returned, once each, from any
+	// goroutine and at any time.
+	ReturnCells(cells []byte)
+}
+
+// A FlushSink may return before what it was given is where it belongs.
+type FlushSink interface {
+	Sink
+
+	// Flush waits until it is, and reports what failed on the way. Without it a
+	// load is not done.
+	Flush() error
+}
+
+// CheckRows reports what is wrong with moving n*rows cells from number first on,
+// of size bytes each on the packed side, where their rows lie row bytes apart in
+// length bytes; op names the operation in the error. It is what [PackRows] and the
+// others check, for those who move the cells of a layout in other ways.
+func CheckRows(op string, l Layout, first int64, n, rows, row, length, size int) error {
+	_, _, err := checkRows(op, l, l.PaddedCells(), first, n, rows, row, length, size)
+	return err
+}
+
 // check validates the layout, the length of the storage and the range of
 // cells.
 func check(op string, l Layout, storage, first, count int64) error {

@@ -70,6 +70,21 @@ func (s *fieldSource) ReadRows(dst []byte, first int64, n, rows, dstRow int) err
 	return nil
 }
 
+// LendCells makes it a [pack.LendSource], with nothing to lend if the field's own
+// source isn't one.
+func (s *fieldSource) LendCells(first int64, most int) ([]byte, error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if l, ok := s.source.(pack.LendSource); ok {
+		return l.LendCells(first, most)
+	}
+	return nil, nil
+}
+
+// ReturnCells is for what the field's own source has lent.
+func (s *fieldSource) ReturnCells(cells []byte) { s.source.(pack.LendSource).ReturnCells(cells) }
+
 // copies hold the owned cells of fields, float64 and packed, until all that was
 // read is known to be good.
 type copies struct {
@@ -192,7 +207,7 @@ func (s *copySink) WriteRows(src []byte, first int64, n, rows, srcRow int) error
 // store puts the cells into the field.
 func (s *copySink) store(stream bool) error {
 	f, ok := s.f.Field.(*field.Field[float64])
-	if !ok || !stream {
+	if !ok || !stream || f.Stream() != nil { // a device's sink knows a shorter way than its mirror
 		return s.sink.WriteCells(s.cells, 0)
 	}
 	data, err := f.MutableView()

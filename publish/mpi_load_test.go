@@ -110,7 +110,7 @@ func loadFaults() []loadFault {
 		}, nil, "overlap", false},
 		{"another path", func(r *restarting) { r.path += "/." }, ErrInput, "path", false},
 		{"a device that fails", func(r *restarting) {
-			r.device.Inject(emulated.Fault{Call: emulated.CallCopyToHost, Err: errBoom})
+			r.device.Inject(emulated.Fault{Call: emulated.CallStreamQuery, Err: errBoom})
 		}, nil, "boom", true},
 		{"a destination that is too narrow", func(r *restarting) {
 			// The float64 field goes into a float32 one.

@@ -28,8 +28,8 @@ type State struct {
 
 // SaveBundle publishes a state as the bundle dir. It is collective.
 //
-// Only owned cells are written; a field on a device is read through its host
-// mirror, which is brought up to date and marks nothing stale. float32 fields
+// Only owned cells are written; those of a field on a device come past its host
+// mirror or from it, as [field.Path] says, and nothing becomes stale. float32 fields
 // are widened; complex fields are refused, since a bundle holds what can't be
 // recomputed. The errors are those of [Directory]. The plan and its memory are made
 // for this call, unless [Reuse] says otherwise.
