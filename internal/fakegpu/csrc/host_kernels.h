@@ -1,0 +1,20 @@
+// Kernels that were compiled for the host, which stand in for those of a code object.
+#pragma once
+
+#include "core.h"
+
+// What device/internal/kernels/include/host.h makes of a kernel.
+struct fieldstone_kernel {
+	const char *name;
+	uint32_t threads; // of a block
+	uint32_t parameters;
+	const unsigned short *sizes; // of the parameters, in bytes
+	void (*run)(const struct fieldstone_kernel *, const uint32_t grid[3], const uint32_t block[3], void *const *arguments);
+	const struct fieldstone_kernel *next;
+	void (*function)(void);
+};
+
+// Loads a library of kernels, unless it is loaded already. False, with a note, if it
+// can't be.
+bool fg_host_kernels_load(const char *path);
+const struct fieldstone_kernel *fg_host_kernel(const char *name);
