@@ -593,7 +593,8 @@ static void skip_line(struct parser *p)
 static void define_label(struct parser *p, const char *name)
 {
 	struct fg_ptx_kernel *k = p->kernel;
-	struct fg_ptx_label *l = &k->label[label_named(k, name, p->line)];
+	int at = label_named(k, name, p->line); // moves the labels
+	struct fg_ptx_label *l = &k->label[at];
 	if (l->target >= 0)
 		INVALID(p, "label %s is there twice", name);
 	l->target = k->instructions;
