@@ -8,11 +8,14 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/device"
+	"github.com/fieldstone-io/fieldstone/device/emulated"
+	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/publish"
 )
 
@@ -123,6 +126,122 @@ func TestRestartOnAnotherDeviceEqualsUninterruptedRun(t *testing.T) {
 	}
 	for _, increment := range []int64{10, 20, 30} {
 		mustBeEqual(t, parts.bundle(increment), whole.bundle(increment))
+	}
+}
+
+// The energy includes the faces between ranks, once each.
+func TestMeasuresDontDependOnDeviceAndRanks(t *testing.T) {
+	measure := func(ranks int, set settings) (energy, share float64) {
+		t.Helper()
+		err := comm.Run(ranks, func(c *comm.Comm) error {
+			sim, err := newSimulation(t.Context(), c, set)
+			if err != nil {
+				return err
+			}
+			defer sim.close()
+			for range 3 {
+				if err := sim.advance(t.Context()); err != nil {
+					return err
+				}
+			}
+			e, s, err := sim.measure(t.Context())
+			if c.Rank() == 0 {
+				energy, share = e, s
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return energy, share
+	}
+	set := small(t)
+	wantEnergy, wantShare := measure(1, set)
+	for _, tc := range []struct {
+		device string
+		ranks  int
+	}{{"host", 6}, {"emulated", 1}, {"emulated", 4}} {
+		set.device = tc.device
+		energy, share := measure(tc.ranks, set)
+		if math.Abs(energy/wantEnergy-1) > 1e-12 || math.Abs(share/wantShare-1) > 1e-12 {
+			t.Errorf("%d ranks on %s: energy %v, share %v, want %v, %v", tc.ranks, tc.device, energy, share, wantEnergy, wantShare)
+		}
+	}
+}
+
+func TestSphereIsInTheMiddle(t *testing.T) {
+	set := defaults()
+	set.grid = [3]int{32, 48, 40}
+	set.model.Spacing, set.model.Step = 0.5, 0.03
+	d := grid.Domain{Size: set.grid, Spacing: [3]float64{0.5, 0.5, 0.5}}
+	for _, tc := range []struct {
+		radius, want float64
+	}{{0, 6}, {4.5, 4.5}} {
+		set.radius = tc.radius
+		shape := set.shape(d)
+		// The middle is between two cells.
+		for _, cell := range [][3]int{{15, 23, 19}, {16, 24, 20}, {15, 24, 19}} {
+			want := math.Tanh((tc.want - math.Sqrt(3)/4) / (math.Sqrt2 * 2))
+			if got := shape(cell); math.Abs(got-want) > 1e-14 {
+				t.Errorf("radius %v: phi of %v is %v, want %v", tc.radius, cell, got, want)
+			}
+		}
+	}
+}
+
+// A watched device is an emulated one that a test gets hold of.
+type watched struct {
+	mu     sync.Mutex
+	opened []*emulated.Device
+}
+
+func (w *watched) Devices() ([]device.Properties, error) {
+	return []device.Properties{{Kind: "watched"}}, nil
+}
+
+func (w *watched) Open(string) (device.Space, error) {
+	dev, err := emulated.New()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opened = append(w.opened, dev)
+	return dev, err
+}
+
+var watch watched
+
+func init() { device.RegisterDriver("watched", &watch) }
+
+func TestDevicesAreGivenBack(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(set *settings)
+		fails bool
+	}{
+		{"after a run that ends", func(*settings) {}, false},
+		{"after a restart that fails", func(set *settings) { set.saves.RestartFrom = "nowhere" }, true},
+		{"after a decomposition that can't be", func(set *settings) { set.processes = [3]int{7, 1, 1} }, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := small(t)
+			set.device = "watched"
+			tc.spoil(&set)
+			watch.opened = nil
+			err := comm.Run(2, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) })
+			if (err != nil) != tc.fails {
+				t.Errorf("error is %v", err)
+			}
+			if len(watch.opened) != 2 {
+				t.Errorf("%d devices were opened, want one for each rank", len(watch.opened))
+			}
+			for _, dev := range watch.opened {
+				if live := dev.Live(); live != (emulated.Live{}) {
+					t.Errorf("%+v is left", live)
+				}
+				if err := dev.Close(); !errors.Is(err, device.ErrClosed) {
+					t.Errorf("a device wasn't closed: %v", err)
+				}
+			}
+		})
 	}
 }
 

@@ -5,19 +5,15 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// A layer is one layer of cells in a padded storage.
-type layer struct {
-	first int // place of its first cell
-	size  [3]int
-}
-
-func (l layer) cells() int { return l.size[0] * l.size[1] * l.size[2] }
-
-// A seam is a side with ghost cells.
+// A seam is a side with ghost cells: two layers of a padded storage, of the same
+// size.
 type seam struct {
 	axis, side    int
-	inner, ghosts layer // the outermost owned cells, and those beyond
+	inner, ghosts int // places of the first of the outermost owned cells, and of the cells beyond
+	size          [3]int
 }
+
+func (s seam) cells() int { return s.size[0] * s.size[1] * s.size[2] }
 
 // seams lists the sides with ghost cells of a storage.
 func seams(l pack.Layout, sides phasefield.Sides) []seam {
@@ -30,15 +26,17 @@ func seams(l pack.Layout, sides phasefield.Sides) []seam {
 			if kind != phasefield.Ghost {
 				continue
 			}
-			at := func(n int) layer {
-				var low [3]int
-				size := l.Size
-				low[axis], size[axis] = n, 1
-				return layer{l.Index(low[0], low[1], low[2]), size}
+			at := func(n int) int {
+				var cell [3]int
+				cell[axis] = n
+				return l.Index(cell[0], cell[1], cell[2])
 			}
-			n := l.Size[axis]
-			outermost := [2][2]int{{0, -1}, {n - 1, n}}[side]
-			list = append(list, seam{axis, side, at(outermost[0]), at(outermost[1])})
+			s := seam{axis: axis, side: side, inner: at(0), ghosts: at(-1), size: l.Size}
+			if side == 1 {
+				s.inner, s.ghosts = at(l.Size[axis]-1), at(l.Size[axis])
+			}
+			s.size[axis] = 1
+			list = append(list, s)
 		}
 	}
 	return list

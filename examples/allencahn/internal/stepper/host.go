@@ -1,6 +1,8 @@
 package stepper
 
 import (
+	"iter"
+
 	"github.com/fieldstone-io/fieldstone/examples/allencahn/internal/phasefield"
 	"github.com/fieldstone-io/fieldstone/grid"
 )
@@ -20,7 +22,7 @@ func newHost(m phasefield.Model, domain grid.Domain, box grid.Box, sides phasefi
 	}
 	h := &host{pair: p, rates: m.Rates(), seams: seams(p.phi.Layout(), sides)}
 	for _, s := range h.seams {
-		n := s.inner.cells()
+		n := s.cells()
 		h.faces[s.axis][s.side] = Face{Out: make([]float64, n), In: make([]float64, n)}
 	}
 	return h, nil
@@ -35,8 +37,8 @@ func (h *host) Gather() error {
 	}
 	for _, s := range h.seams {
 		out := h.faces[s.axis][s.side].Out
-		for row := range h.rows(s.inner) {
-			out = out[copy(out, phi[row:row+s.inner.size[0]]):]
+		for row := range h.rows(s.inner, s.size) {
+			out = out[copy(out, phi[row:row+s.size[0]]):]
 		}
 	}
 	return nil
@@ -49,19 +51,19 @@ func (h *host) Scatter() error {
 	}
 	for _, s := range h.seams {
 		in := h.faces[s.axis][s.side].In
-		for row := range h.rows(s.ghosts) {
-			in = in[copy(phi[row:row+s.ghosts.size[0]], in):]
+		for row := range h.rows(s.ghosts, s.size) {
+			in = in[copy(phi[row:row+s.size[0]], in):]
 		}
 	}
 	return nil
 }
 
 // rows yields the places of the first cells of a layer's rows along x.
-func (h *host) rows(l layer) func(yield func(int) bool) {
+func (h *host) rows(first int, size [3]int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for k := range l.size[2] {
-			for j := range l.size[1] {
-				if !yield(l.first + j*h.stencil.Row + k*h.stencil.Slice) {
+		for k := range size[2] {
+			for j := range size[1] {
+				if !yield(first + j*h.stencil.Row + k*h.stencil.Slice) {
 					return
 				}
 			}

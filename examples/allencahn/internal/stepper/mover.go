@@ -49,12 +49,12 @@ func newColumn(space device.Space, cells int) (c *column, free func() error, err
 
 // toHost queues the copy of the outermost owned cells.
 func (m *mover) toHost(s device.Stream, phi device.Ptr) error {
-	at := phi.Add(8 * int64(m.inner.first))
+	at := phi.Add(8 * int64(m.inner))
 	if m.column == nil {
-		padded, packed, extent := m.box(m.inner)
+		padded, packed, extent := m.box()
 		return s.CopyBoxToHost(m.out, packed, at, padded, extent)
 	}
-	if err := device.LaunchBox(s, m.column.pack, m.column.packed, at, m.cells(m.inner)); err != nil {
+	if err := device.LaunchBox(s, m.column.pack, m.column.packed, at, m.boxCells()); err != nil {
 		return err
 	}
 	return s.CopyToHost(m.out, m.column.packed)
@@ -62,30 +62,30 @@ func (m *mover) toHost(s device.Stream, phi device.Ptr) error {
 
 // toDevice queues the copy of what came to the ghost cells.
 func (m *mover) toDevice(s device.Stream, phi device.Ptr) error {
-	at := phi.Add(8 * int64(m.ghosts.first))
+	at := phi.Add(8 * int64(m.ghosts))
 	if m.column == nil {
-		padded, packed, extent := m.box(m.ghosts)
+		padded, packed, extent := m.box()
 		return s.CopyBoxToDevice(at, padded, m.in, packed, extent)
 	}
 	if err := s.CopyToDevice(m.column.packed, m.in); err != nil {
 		return err
 	}
-	return device.LaunchBox(s, m.column.unpack, at, m.column.packed, m.cells(m.ghosts))
+	return device.LaunchBox(s, m.column.unpack, at, m.column.packed, m.boxCells())
 }
 
 // box describes a layer in bytes: in the padded storage and packed.
-func (m *mover) box(l layer) (padded, packed device.Pitch, extent device.Extent) {
-	row := 8 * int64(l.size[0])
+func (m *mover) box() (padded, packed device.Pitch, extent device.Extent) {
+	row := 8 * int64(m.size[0])
 	padded = device.Pitch{Row: 8 * int64(m.stencil.Row), Rows: int64(m.stencil.Slice / m.stencil.Row)}
-	packed = device.Pitch{Row: row, Rows: int64(l.size[1])}
-	return padded, packed, device.Extent{Row: row, Rows: int64(l.size[1]), Slices: int64(l.size[2])}
+	packed = device.Pitch{Row: row, Rows: int64(m.size[1])}
+	return padded, packed, device.Extent{Row: row, Rows: int64(m.size[1]), Slices: int64(m.size[2])}
 }
 
-// cells describes a layer to a kernel.
-func (m *mover) cells(l layer) device.BoxRange {
+// boxCells describes a layer to a kernel.
+func (m *mover) boxCells() device.BoxRange {
 	return device.BoxRange{
-		Count: int64(l.cells()),
-		NX:    int64(l.size[0]), NY: int64(l.size[1]),
+		Count: int64(m.cells()),
+		NX:    int64(m.size[0]), NY: int64(m.size[1]),
 		SY: int64(m.stencil.Row), SZ: int64(m.stencil.Slice),
 	}
 }

@@ -169,7 +169,7 @@ func (d *onDevice) newFace(space device.Space, s seam) (Face, error) {
 		bytes *[]byte
 		cells *[]float64
 	}{{&m.out, &face.Out}, {&m.in, &face.In}} {
-		memory, err := space.AllocateHost(8 * int64(s.inner.cells()))
+		memory, err := space.AllocateHost(8 * int64(s.cells()))
 		if err != nil {
 			return Face{}, err
 		}
@@ -180,7 +180,7 @@ func (d *onDevice) newFace(space device.Space, s seam) (Face, error) {
 		}
 	}
 	if s.axis == 0 {
-		c, free, err := newColumn(space, s.inner.cells())
+		c, free, err := newColumn(space, s.cells())
 		if err != nil {
 			return Face{}, err
 		}

@@ -223,8 +223,8 @@ func TestViewsAndWritesBetweenSteps(t *testing.T) {
 			_, err := s.Phi().View()
 			w.must(err)
 		}
-		w.run(1)
-		// In the middle of a step, where ghost cells are newer on the device.
+		// In the middle of a step: nothing but ghost cells is newer on the
+		// device than what was looked at.
 		w.exchange()
 		for _, s := range w.parts {
 			phi, err := s.Phi().MutableView()
