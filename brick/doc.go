@@ -54,8 +54,8 @@
 // several goroutines where the rank has several cores. Forced on more ranks, it needs
 // a filesystem that all of them see coherently, as the ranks of one node do. [Node] is
 // for ranks that share a node. Long runs of cells are written in the same way; short
-// rows (where x is split) and small files go through memory that the ranks share,
-// in the order of the file, from where each rank writes large pieces. [MPIIO] uses
+// rows (where x is split) go through memory that the ranks share, in the order of
+// the file, from where each rank writes large pieces. [MPIIO] uses
 // collective MPI-IO with a subarray view, in rounds of at most 1 GiB per rank; where
 // rows are split it has hints by default, which [Hints] replaces one by one. [Auto]
 // takes the first of them that fits the communicator. The choice and its reason are
