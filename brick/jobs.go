@@ -16,7 +16,8 @@ import (
 // ascending, adjoining ranges, by one goroutine at a time, and not at all on a rank
 // that has no cells. Sources of different jobs may be called at the same time, in
 // any order of the jobs. One that is a [pack.RowSource] too may be asked for rows
-// that lie apart instead.
+// that lie apart instead, one that is a [pack.LendSource] for cells that go into the
+// file from where they are.
 type WriteJob struct {
 	Name, Path string
 	Source     pack.Source
@@ -32,7 +33,8 @@ type ReadJob struct {
 
 // Sink takes the cells of a rank's box from number first on, packed as in the
 // file. The slice is only valid during the call. A [pack.Sink] is one; if it is a
-// [pack.RowSink] too, it may be given rows that lie apart instead.
+// [pack.RowSink] too, it may be given rows that lie apart instead; a [pack.FlushSink]
+// is flushed before a read is called done.
 type Sink interface {
 	WriteCells(src []byte, first int64) error
 }
@@ -119,6 +121,9 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 		}
 		t := newTally(len(jobs), p.own())
 		err := p.drv.read(ctx, p, jobs, t)
+		if err == nil {
+			err = flush(jobs)
+		}
 		return p.finish(ctx, "read", ids, t, err)
 	})
 }

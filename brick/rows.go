@@ -1,6 +1,8 @@
 package brick
 
 import (
+	"fmt"
+
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -29,6 +31,49 @@ func readSum(s pack.Source, dst []byte, first int64, sum *pack.Checksum, offset 
 		sum.Add(offset, dst)
 	}
 	return err
+}
+
+// lendCells asks a source that lends for cells of elem bytes. If it has none there is
+// no lender.
+func lendCells(s pack.Source, first int64, most, elem int) (b []byte, lender pack.LendSource, err error) {
+	l, ok := s.(pack.LendSource)
+	if !ok {
+		return nil, nil, nil
+	}
+	err = comm.Protect(func() (err error) {
+		b, err = l.LendCells(first, most)
+		return err
+	})
+	switch {
+	case err != nil || len(b) == 0:
+		return nil, nil, err
+	case len(b) > most || len(b)%elem != 0:
+		err = fmt.Errorf("the source lends %d bytes, asked for %d of cells of %d", len(b), most, elem)
+		return nil, nil, also(err, returnCells(l, b))
+	}
+	return b, l, nil
+}
+
+func returnCells(l pack.LendSource, cells []byte) error {
+	return comm.Protect(func() error {
+		l.ReturnCells(cells)
+		return nil
+	})
+}
+
+// flushSink is a [Sink] that may return before cells are where they belong.
+type flushSink interface{ Flush() error }
+
+// flush waits for the cells of all jobs.
+func flush(jobs []ReadJob) error {
+	for _, j := range jobs {
+		if f, ok := j.Sink.(flushSink); ok {
+			if err := comm.Protect(f.Flush); err != nil {
+				return job{j.Name, j.Path}.fail("read", err)
+			}
+		}
+	}
+	return nil
 }
 
 // sumSink is a [Sink] that can add what it takes to a checksum.

@@ -164,14 +164,21 @@ func (s *stream) take(w *worker, i int) (buf []byte, first int64, err error) {
 func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error {
 	r := newRuns(p.size, p.box, p.elem)
 	return p.stream(ctx, "write", os.O_WRONLY, writeIDs(jobs), t, func(s *stream, w *worker, i int) (bool, error) {
-		buf, first, err := s.pack(w, jobs[i].Source, i, r)
+		buf, first, lender, err := s.pack(w, jobs[i].Source, i, r)
 		if err != nil || buf == nil {
 			return false, err
 		}
+		if lender != nil {
+			r.add(&w.sum, buf, first)
+		}
 		f := &s.files[i]
-		return true, r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
 			return p.put(f.file, buf[from:to], offset)
 		})
+		if lender != nil {
+			err = also(err, returnCells(lender, buf))
+		}
+		return true, err
 	})
 }
 
@@ -179,25 +186,36 @@ func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 // alone.
 const shortSum = 32 << 10
 
-// pack fills a worker's chunk and sums it up. The source is asked by one worker at a
-// time.
-func (s *stream) pack(w *worker, src pack.Source, i int, r runs) ([]byte, int64, error) {
+// pack gives a worker the next cells of file i: in its chunk, summed up, or lent by
+// the source, which gets them back. The source is asked by one worker at a time.
+func (s *stream) pack(w *worker, src pack.Source, i int, r runs) (buf []byte, first int64, lender pack.LendSource, err error) {
 	f := &s.files[i]
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	buf, first, err := s.take(w, i)
+	buf, first, err = s.take(w, i)
 	if err != nil || buf == nil {
-		return nil, 0, err
+		return nil, 0, nil, err
+	}
+	lent, lender, err := lendCells(src, first, len(buf), int(r.elem))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	if lender != nil {
+		buf = lent
+		f.next = first + int64(len(buf))/r.elem // it may be less than was taken
 	}
 	s.tally.move(i, int64(len(buf)))
-	if r.rowRun*r.elem < shortSum {
+	switch {
+	case lender != nil:
+		return buf, first, lender, nil // summed up while others are at the source
+	case r.rowRun*r.elem < shortSum:
 		if err := readCells(src, buf, first); err != nil {
-			return nil, 0, err
+			return nil, 0, nil, err
 		}
 		r.add(&w.sum, buf, first)
-		return buf, first, nil
+		return buf, first, nil, nil
 	}
-	return buf, first, r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
+	return buf, first, nil, r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
 		return readSum(src, buf[from:to], first+from/r.elem, &w.sum, offset)
 	})
 }
