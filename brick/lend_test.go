@@ -103,7 +103,9 @@ func writeLent(t *testing.T, ranks int, drv Driver, path string, most int, spoil
 		if most > 0 && l.lent != int(l.box.Cells()) || most == 0 && l.lent > 0 || l.lent+l.read != int(l.box.Cells()) {
 			t.Errorf("rank %d: %d cells lent, %d read of %d", c.Rank(), l.lent, l.read, l.box.Cells())
 		}
-		crc = crcs[0]
+		if c.Rank() == 0 {
+			crc = crcs[0]
+		}
 		return nil
 	})
 	return crc, err
@@ -118,7 +120,7 @@ func TestLentCellsAreWritten(t *testing.T) {
 	}
 	for _, drv := range []Driver{POSIX, Node} {
 		for _, ranks := range []int{1, 2, 3} {
-			for _, most := range []int{0, 1, 7, 16, 512, 1000, 1 << 20} {
+			for _, most := range []int{0, 37, 512, 1000, 1 << 20} {
 				t.Run(fmt.Sprintf("%v, %d ranks, %d cells", drv, ranks, most), func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "a.bin")
 					crc, err := writeLent(t, ranks, drv, path, most, nil)
