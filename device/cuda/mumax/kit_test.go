@@ -1,0 +1,77 @@
+//go:build mumax && linux
+
+package mumax_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/mumax/3/cuda/cu"
+
+	"github.com/fieldstone-io/fieldstone/device"
+	"github.com/fieldstone-io/fieldstone/device/cuda/mumax"
+)
+
+// result returns what a call of cu panics with.
+func result(fn func()) (r cu.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = p.(cu.Result)
+		}
+	}()
+	fn()
+	return cu.SUCCESS
+}
+
+// onThread runs fn on an OS thread of its own.
+func onThread(fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		fn()
+	}()
+	<-done
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get[T any](t *testing.T) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// newContext makes a context of the solver's, current on the goroutine's thread,
+// which stays locked. The test destroys the context in the end.
+func newContext(t *testing.T, ordinal int) cu.Context {
+	t.Helper()
+	runtime.LockOSThread()
+	cu.Init(0)
+	ctx := cu.CtxCreate(cu.CTX_SCHED_AUTO, cu.DeviceGet(ordinal))
+	t.Cleanup(func() {
+		result(ctx.Destroy)
+		runtime.UnlockOSThread()
+	})
+	return ctx
+}
+
+// adopt returns a space in a context of the solver's.
+func adopt(t *testing.T) device.Space {
+	t.Helper()
+	newContext(t, 0)
+	space := get[device.Space](t)(mumax.Adopt())
+	t.Cleanup(func() {
+		if err := space.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return space
+}
