@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -36,13 +39,42 @@ func TestJobsOnChangingDevicesEqualUninterruptedRun(t *testing.T) {
 			t.Fatalf("%d ranks on %s end with status %d:\n%s", ranks, device, exit, output)
 		}
 	}
-	dir := t.TempDir()
-	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
-	job(1, "host", whole, 30)
+	whole, err := parse(append(common, "-out", filepath.Join(t.TempDir(), "whole"), "-steps", "30"), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runRanks(t, 1, whole)
+	parts := filepath.Join(t.TempDir(), "parts")
 	job(2, "emulated", parts, 11, "-px", "2", "-py", "1", "-pz", "1")
 	job(3, "host", parts, 19, "-restart", "latest")
 	job(1, "emulated:0", parts, 30, "-restart", "latest")
 	for _, increment := range []int64{8, 16, 24, 30} {
-		mustBeEqual(t, filepath.Join(parts, publish.StepName(increment)), filepath.Join(whole, publish.StepName(increment)))
+		mustBeEqual(t, filepath.Join(parts, publish.StepName(increment)), whole.bundle(increment))
+	}
+}
+
+func TestSignalSavesAndStops(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	j := mpitest.Start(t, 2, "allencahn", []string{"-nx", "8", "-ny", "8", "-nz", "8", "-device", "emulated",
+		"-steps", "1000000000", "-out", dir, "-every", "0", "-on-signal", "SIGTERM"})
+	j.WaitFor("cells on", 1) // of the line that rank 0 begins with
+	j.Signal(1, syscall.SIGTERM)
+	output, exit := j.Wait()
+	if exit != 0 || !strings.Contains(output, "stopped at step") {
+		t.Fatalf("status %d:\n%s", exit, output)
+	}
+	bundles, err := os.ReadDir(dir)
+	if err != nil || len(bundles) != 1 {
+		t.Fatalf("%d bundles, %v:\n%s", len(bundles), err, output)
+	}
+	if last := filepath.Join(dir, bundles[0].Name()); !strings.Contains(output, "the last bundle is "+last+"\n") {
+		t.Errorf("output doesn't name %s:\n%s", last, output)
+	}
+}
+
+func TestJobWithoutItsDeviceEnds(t *testing.T) {
+	output, exit := mpitest.Command(t, 3, "allencahn", "-device", "emulated:99")
+	if exit == 0 || !strings.Contains(output, `rank 0: -device emulated:99: open device "emulated:99": unavailable`) {
+		t.Errorf("status %d:\n%s", exit, output)
 	}
 }
