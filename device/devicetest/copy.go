@@ -2,18 +2,19 @@ package devicetest
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/fieldstone-io/fieldstone/device"
 )
 
 var copyChecks = []Check{
-	{"linear copies move every byte", func(c *checker) {
+	{Name: "linear copies move every byte", run: func(c *checker) {
 		s := c.stream()
 		for _, n := range []int{1, 7, 256, 4096, 100_003} {
 			c.roundTrip(s, n)
 		}
 	}},
-	{"linear copies move nothing else", func(c *checker) {
+	{Name: "linear copies move nothing else", run: func(c *checker) {
 		s := c.stream()
 		const size = 1000
 		want := patterned(size, 1)
@@ -36,7 +37,7 @@ var copyChecks = []Check{
 		copy(wantHost[100:200], want[50:])
 		c.wantBytes("host memory", got, wantHost)
 	}},
-	{"ordinary host memory can be copied too", func(c *checker) {
+	{Name: "ordinary host memory can be copied too", run: func(c *checker) {
 		s, p := c.stream(), c.memory(5000)
 		c.must(s.CopyToDevice(p, patterned(5000, 1)))
 		got := make([]byte, 5000)
@@ -44,14 +45,14 @@ var copyChecks = []Check{
 		c.must(s.Synchronize())
 		c.wantBytes("host memory", got, patterned(5000, 1))
 	}},
-	{"box copies move the box and nothing else", func(c *checker) {
+	{Name: "box copies move the box and nothing else", run: func(c *checker) {
 		for _, b := range boxes {
 			c.boxToDevice(b)
 			c.boxToHost(b)
 			c.boxOnDevice(b)
 		}
 	}},
-	{"copies of nothing do nothing", func(c *checker) {
+	{Name: "copies of nothing do nothing", run: func(c *checker) {
 		s := c.stream()
 		want := patterned(100, 1)
 		p := c.load(s, want)
@@ -69,7 +70,28 @@ var copyChecks = []Check{
 		c.wantDevice(s, "device memory", p, want)
 		c.wantBytes("host memory", host, patterned(100, 2))
 	}},
-	{"boxes that make no sense are refused", func(c *checker) {
+	{Name: "lengths and places that make no sense are refused", run: func(c *checker) {
+		s, p := c.stream(), c.memory(1000)
+		c.wantError("a negative copy", s.CopyOnDevice(p, p.Add(500), -1), device.ErrInvalid)
+		c.wantError("places that overlap", s.CopyOnDevice(p, p.Add(499), 500), device.ErrInvalid)
+		c.wantError("places that overlap", s.CopyOnDevice(p.Add(499), p, 500), device.ErrInvalid)
+		if s.Fill(p, 0, -1) == nil {
+			c.failf("a negative fill is accepted")
+		}
+		c.must(s.Synchronize())
+	}},
+	{Name: "ordinary host memory may be dropped at once", run: func(c *checker) {
+		s, p := c.stream(), c.memory(bulk)
+		for round := range rounds {
+			c.must(s.CopyToDevice(p, patterned(bulk, byte(round))))
+			runtime.GC()
+			got := c.pinned(bulk, 0)
+			c.must(s.CopyToHost(got, p))
+			c.must(s.Synchronize())
+			c.wantBytes("device memory", got, patterned(bulk, byte(round)))
+		}
+	}},
+	{Name: "boxes that make no sense are refused", run: func(c *checker) {
 		s, p, host := c.stream(), c.memory(1000), make([]byte, 1000)
 		ok := device.Pitch{Row: 10, Rows: 5}
 		extent := device.Extent{Row: 10, Rows: 5, Slices: 20}

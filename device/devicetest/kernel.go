@@ -2,13 +2,16 @@ package devicetest
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
+	"runtime"
+	"sync"
 
 	"github.com/fieldstone-io/fieldstone/device"
 )
 
 var kernelChecks = []Check{
-	{"kernels run by name with packed arguments", func(c *checker) {
+	{Name: "kernels run by name with packed arguments", run: func(c *checker) {
 		s, k := c.stream(), c.kernels()
 		for _, b := range []kernelBox{
 			{padded: [3]int64{14, 10, 11}, at: [3]int64{2, 2, 2}, size: [3]int64{10, 6, 7}},
@@ -18,7 +21,7 @@ var kernelChecks = []Check{
 			c.packAndUnpack(s, k, b)
 		}
 	}},
-	{"arguments are copied at launch", func(c *checker) {
+	{Name: "arguments are copied at launch", run: func(c *checker) {
 		s, k := c.stream(), c.kernels()
 		in := numbers(100, 1)
 		p, q := c.load(s, in), c.load(s, numbers(100, 2))
@@ -31,7 +34,7 @@ var kernelChecks = []Check{
 		}
 		c.wantDevice(s, "packed", q, in)
 	}},
-	{"kernels run in the order of their stream", func(c *checker) {
+	{Name: "kernels run in the order of their stream", run: func(c *checker) {
 		s, k := c.stream(), c.kernels()
 		b := kernelBox{padded: [3]int64{1000, 1, 1}, size: [3]int64{1000, 1, 1}}
 		p, q := c.memory(8000), c.memory(8000)
@@ -45,7 +48,7 @@ var kernelChecks = []Check{
 			c.wantBytes("packed", got, in)
 		}
 	}},
-	{"an event orders kernels of two streams", func(c *checker) {
+	{Name: "an event orders kernels of two streams", run: func(c *checker) {
 		a, b, e, k := c.stream(), c.stream(), c.event(), c.kernels()
 		box := kernelBox{padded: [3]int64{1000, 1, 1}, size: [3]int64{1000, 1, 1}}
 		p, q := c.memory(8000), c.memory(8000)
@@ -61,7 +64,7 @@ var kernelChecks = []Check{
 			c.wantBytes("packed", got, in)
 		}
 	}},
-	{"a kernel that doesn't exist isn't found", func(c *checker) {
+	{Name: "a kernel that doesn't exist isn't found", run: func(c *checker) {
 		m, err := c.space.LoadModule(c.image)
 		c.must(err)
 		c.later(m.Close)
@@ -73,7 +76,7 @@ var kernelChecks = []Check{
 			c.failf("kernel's name is %q", k.Name())
 		}
 	}},
-	{"an image that is none isn't loaded", func(c *checker) {
+	{Name: "an image that is none isn't loaded", run: func(c *checker) {
 		for _, image := range [][]byte{nil, {}, []byte("this is not a module")} {
 			_, err := c.space.LoadModule(image)
 			if err == nil {
@@ -82,7 +85,49 @@ var kernelChecks = []Check{
 		}
 		c.roundTrip(c.stream(), 100)
 	}},
-	{"a module can't be closed twice", func(c *checker) {
+	{Name: "launches that make no sense are refused", run: func(c *checker) {
+		s, k := c.stream(), c.kernels()
+		for _, config := range []device.LaunchConfig{
+			{Grid: [3]int{1, -1, 1}},
+			{Block: [3]int{-1}},
+			{SharedBytes: -1},
+		} {
+			c.wantError("launch", s.Launch(k.pack, config, nil), device.ErrInvalid)
+		}
+		c.must(s.Synchronize())
+	}},
+	{Name: "kernels of a closed module are refused", run: func(c *checker) {
+		m, err := c.space.LoadModule(c.image)
+		c.must(err)
+		k, err := m.Kernel("pack3d")
+		c.must(err)
+		c.must(m.Close())
+		c.wantError("launch", c.stream().Launch(k, device.LaunchConfig{}, nil), device.ErrClosed)
+		_, err = m.Kernel("pack3d")
+		c.wantError("kernel", err, device.ErrClosed)
+	}},
+	{Name: "goroutines on threads of their own can use everything at once", run: func(c *checker) {
+		const goroutines = 16
+		errs := make([]error, goroutines)
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			wg.Go(func() {
+				// The thread ends with the goroutine.
+				runtime.LockOSThread()
+				own := &checker{space: c.space, image: c.image}
+				errs[g] = own.run(Check{run: func(own *checker) {
+					own.packAndUnpack(own.stream(), own.kernels(), kernelBox{padded: [3]int64{7, 5, 4}, at: [3]int64{1, 1, 1}, size: [3]int64{5, 3, 2}})
+					_, err := own.space.MemoryInfo()
+					own.must(err)
+					own.roundTrip(own.stream(), 1000+g)
+					own.must(own.space.Synchronize())
+				}})
+			})
+		}
+		wg.Wait()
+		c.must(errors.Join(errs...))
+	}},
+	{Name: "a module can't be closed twice", run: func(c *checker) {
 		m, err := c.space.LoadModule(c.image)
 		c.must(err)
 		c.must(m.Close())
@@ -90,9 +135,9 @@ var kernelChecks = []Check{
 	}},
 }
 
-type kernels struct{ pack, unpack device.Kernel }
+type testKernels struct{ pack, unpack device.Kernel }
 
-func (c *checker) kernels() kernels {
+func (c *checker) kernels() testKernels {
 	m, err := c.space.LoadModule(c.image)
 	c.must(err)
 	c.later(m.Close)
@@ -100,7 +145,7 @@ func (c *checker) kernels() kernels {
 	c.must(err)
 	unpack, err := m.Kernel("unpack3d")
 	c.must(err)
-	return kernels{pack, unpack}
+	return testKernels{pack, unpack}
 }
 
 // kernelBox is a box within a padded array of doubles.
@@ -132,7 +177,7 @@ func (b kernelBox) each(fn func(packed, padded int64)) {
 	}
 }
 
-func (c *checker) packAndUnpack(s device.Stream, k kernels, b kernelBox) {
+func (c *checker) packAndUnpack(s device.Stream, k testKernels, b kernelBox) {
 	cells, stored := b.size[0]*b.size[1]*b.size[2], b.padded[0]*b.padded[1]*b.padded[2]
 	padded, packed := numbers(stored, 1), make([]byte, 8*cells)
 	b.each(func(i, j int64) { copy(packed[8*i:8*i+8], padded[8*j:]) })

@@ -9,27 +9,43 @@ import (
 )
 
 var memoryChecks = []Check{
-	{"name is kind and number", func(c *checker) {
+	{Name: "name is kind and number", run: func(c *checker) {
 		kind, which, ok := strings.Cut(c.space.Name(), ":")
 		if p := c.space.Properties(); !ok || kind == "" || which == "" || p.Kind != kind {
 			c.failf("name %q, kind %q", c.space.Name(), p.Kind)
 		}
 	}},
-	{"free memory is part of the total", func(c *checker) {
+	{Name: "free memory is part of the total", run: func(c *checker) {
 		m, err := c.space.MemoryInfo()
 		c.must(err)
 		if m.Total <= 0 || m.Free < 0 || m.Free > m.Total {
 			c.failf("memory info %+v", m)
 		}
 	}},
-	{"device memory is aligned to 256 bytes", func(c *checker) {
+	{Name: "free memory is less while memory is allocated", run: func(c *checker) {
+		const size = 16 << 20
+		free := func() int64 {
+			m, err := c.space.MemoryInfo()
+			c.must(err)
+			return m.Free
+		}
+		before := free()
+		m, err := c.space.Allocate(size)
+		c.must(err)
+		during := free()
+		c.must(m.Free())
+		if after := free(); during > before-size || after < during+size {
+			c.failf("%d bytes are free before, %d with %d allocated, %d after", before, during, size, after)
+		}
+	}},
+	{Name: "device memory is aligned to 256 bytes", run: func(c *checker) {
 		for _, n := range []int64{1, 100, 4096, 5000} {
 			if p := c.memory(n); p == 0 || p%256 != 0 {
 				c.failf("%d bytes are at %#x", n, uintptr(p))
 			}
 		}
 	}},
-	{"allocations don't overlap", func(c *checker) {
+	{Name: "allocations don't overlap", run: func(c *checker) {
 		s := c.stream()
 		const n, size = 20, 3000
 		var ptrs [n]device.Ptr
@@ -44,7 +60,7 @@ var memoryChecks = []Check{
 			c.wantBytes("memory", got, patterned(size, byte(i)))
 		}
 	}},
-	{"memory knows its size and address", func(c *checker) {
+	{Name: "memory knows its size and address", run: func(c *checker) {
 		m, err := c.space.Allocate(1000)
 		c.must(err)
 		c.later(m.Free)
@@ -57,7 +73,7 @@ var memoryChecks = []Check{
 			c.failf("range of %d bytes at %#x for 1000 bytes at %#x", size, uintptr(base), uintptr(m.Ptr()))
 		}
 	}},
-	{"host addresses are no device memory", func(c *checker) {
+	{Name: "host addresses are no device memory", run: func(c *checker) {
 		host := make([]byte, 100)
 		p := device.Ptr(unsafe.Pointer(&host[0]))
 		_, _, err := c.space.AddressRange(p)
@@ -67,14 +83,14 @@ var memoryChecks = []Check{
 		_, err = c.space.WrapMemory(0, 100)
 		c.wantError("wrap address 0", err, device.ErrAddress)
 	}},
-	{"freed memory is no device memory", func(c *checker) {
+	{Name: "freed memory is no device memory", run: func(c *checker) {
 		m, err := c.space.Allocate(1 << 20)
 		c.must(err)
 		c.must(m.Free())
 		_, err = c.space.WrapMemory(m.Ptr(), 1<<20)
 		c.wantError("wrap memory", err, device.ErrAddress)
 	}},
-	{"wrapped memory is left alone", func(c *checker) {
+	{Name: "wrapped memory is left alone", run: func(c *checker) {
 		s, p := c.stream(), c.memory(1000)
 		w, err := c.space.WrapMemory(p, 1000)
 		c.must(err)
@@ -91,7 +107,7 @@ var memoryChecks = []Check{
 		c.wantBytes("memory after the wrapper's Free", got, want)
 		c.wantError("second free", w.Free(), device.ErrClosed)
 	}},
-	{"sizes that make no sense are refused", func(c *checker) {
+	{Name: "sizes that make no sense are refused", run: func(c *checker) {
 		for _, n := range []int64{0, -1, math.MinInt64} {
 			_, err := c.space.Allocate(n)
 			c.wantError("allocate", err, device.ErrInvalid)
@@ -103,7 +119,7 @@ var memoryChecks = []Check{
 		_, err := c.space.RegisterHost(nil)
 		c.wantError("register nothing", err, device.ErrInvalid)
 	}},
-	{"too large an allocation fails and nothing else does", func(c *checker) {
+	{Name: "too large an allocation fails and nothing else does", run: func(c *checker) {
 		m, err := c.space.MemoryInfo()
 		c.must(err)
 		_, err = c.space.Allocate(m.Total + 1)
@@ -112,7 +128,7 @@ var memoryChecks = []Check{
 		c.wantError("allocate the largest size", err, device.ErrOutOfMemory)
 		c.roundTrip(c.stream(), 1000)
 	}},
-	{"memory can't be freed twice", func(c *checker) {
+	{Name: "memory can't be freed twice", run: func(c *checker) {
 		m, err := c.space.Allocate(8)
 		c.must(err)
 		c.must(m.Free())
@@ -122,7 +138,7 @@ var memoryChecks = []Check{
 		c.must(h.Free())
 		c.wantError("host memory", h.Free(), device.ErrClosed)
 	}},
-	{"pinned host memory has its size and is aligned", func(c *checker) {
+	{Name: "pinned host memory has its size and is aligned", run: func(c *checker) {
 		for _, n := range []int{1, 100, 5000} {
 			b := c.pinned(n, 0)
 			if len(b) != n || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
@@ -130,7 +146,22 @@ var memoryChecks = []Check{
 			}
 		}
 	}},
-	{"registered host memory keeps its bytes", func(c *checker) {
+	{Name: "registered host memory can be anywhere", run: func(c *checker) {
+		s, p := c.stream(), c.memory(20000)
+		all := patterned(20000, 1)
+		mine := all[4099:15001]
+		r, err := c.space.RegisterHost(mine)
+		c.must(err)
+		c.must(s.CopyToDevice(p, mine))
+		c.must(s.Synchronize())
+		clear(mine)
+		// From before the registered memory to behind it.
+		c.must(s.CopyToHost(all[3:15100], p))
+		c.must(s.Synchronize())
+		c.wantBytes("registered memory and around", all[3:3+len(mine)], patterned(20000, 1)[4099:15001])
+		c.must(r.Free())
+	}},
+	{Name: "registered host memory keeps its bytes", run: func(c *checker) {
 		s, p := c.stream(), c.memory(10000)
 		mine := patterned(10000, 1)
 		r, err := c.space.RegisterHost(mine)

@@ -1,12 +1,17 @@
 package devicetest
 
-import "github.com/fieldstone-io/fieldstone/device"
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/fieldstone-io/fieldstone/device"
+)
 
 // Bug is a mistake that [Plant] puts into a space.
 type Bug string
 
-// The bugs. Each must be noticed by a check of the suite, on a lazy emulated
-// device every time.
+// The bugs. Each must be noticed by a check of the suite, on a lazy device every
+// time.
 const (
 	StreamSynchronizeReturnsAtOnce Bug = "stream synchronize returns at once"
 	SpaceSynchronizeReturnsAtOnce  Bug = "space synchronize returns at once"
@@ -16,35 +21,106 @@ const (
 	StreamQueryIsAlwaysTrue        Bug = "stream query is always true"
 	EventQueryIsAlwaysTrue         Bug = "event query is always true"
 	CopyToHostLosesTheLastByte     Bug = "copy to host loses the last byte"
+	CopyToHostReadsTheAddress      Bug = "copy to host reads the device's address itself"
 	CopyToDeviceGoesAstray         Bug = "copy to device goes astray"
 	FillIsOneTooLong               Bug = "fill is one byte too long"
 	BoxIgnoresPitch                Bug = "box copies ignore the device's pitch"
 	BoxLosesASlice                 Bug = "box copies lose the last slice"
 	LaunchDoesNothing              Bug = "launch does nothing"
+	BoxKernelsAreMixedUp           Bug = "box kernels are mixed up"
 	FreeTwiceIsFine                Bug = "freeing twice is fine"
 	HostAddressIsFine              Bug = "wrapping a host address is fine"
 	ErrorsArePlain                 Bug = "errors of allocate are plain"
+	OthersThingsAreFine            Bug = "events of another space are fine"
 )
+
+// bugs are all of them, with the check that notices each.
+var bugs = []struct {
+	bug   Bug
+	check string
+}{
+	{StreamSynchronizeReturnsAtOnce, "stream synchronize waits for the stream"},
+	{SpaceSynchronizeReturnsAtOnce, "space synchronize waits for every stream"},
+	{EventSynchronizeReturnsAtOnce, "event synchronize waits for what was recorded"},
+	{WaitDoesNothing, "an event orders two streams"},
+	{RecordDoesNothing, "an event orders two streams"},
+	{StreamQueryIsAlwaysTrue, "a stream's query tells the truth"},
+	{EventQueryIsAlwaysTrue, "an event's query tells the truth"},
+	{CopyToHostLosesTheLastByte, "linear copies move every byte"},
+	{CopyToHostReadsTheAddress, "linear copies move every byte"},
+	{CopyToDeviceGoesAstray, "linear copies move every byte"},
+	{FillIsOneTooLong, "linear copies move nothing else"},
+	{BoxIgnoresPitch, "box copies move the box and nothing else"},
+	{BoxLosesASlice, "box copies move the box and nothing else"},
+	{LaunchDoesNothing, "kernels run by name with packed arguments"},
+	{BoxKernelsAreMixedUp, "box kernels move the range and nothing else"},
+	{FreeTwiceIsFine, "memory can't be freed twice"},
+	{HostAddressIsFine, "host addresses are no device memory"},
+	{ErrorsArePlain, "sizes that make no sense are refused"},
+	{OthersThingsAreFine, "things of another space are refused"},
+}
 
 // Bugs returns all of them.
 func Bugs() []Bug {
-	return []Bug{
-		StreamSynchronizeReturnsAtOnce, SpaceSynchronizeReturnsAtOnce, EventSynchronizeReturnsAtOnce,
-		WaitDoesNothing, RecordDoesNothing, StreamQueryIsAlwaysTrue, EventQueryIsAlwaysTrue,
-		CopyToHostLosesTheLastByte, CopyToDeviceGoesAstray, FillIsOneTooLong, BoxIgnoresPitch,
-		BoxLosesASlice, LaunchDoesNothing, FreeTwiceIsFine, HostAddressIsFine, ErrorsArePlain,
+	all := make([]Bug, len(bugs))
+	for i, b := range bugs {
+		all[i] = b.bug
 	}
+	return all
+}
+
+// noticedBy returns the name of the check that notices the bug.
+func (b Bug) noticedBy() string {
+	for _, x := range bugs {
+		if x.bug == b {
+			return x.check
+		}
+	}
+	return ""
 }
 
 // Plant returns a space with a bug, around one that works. Tests use it to
 // show that they would notice.
 func Plant(space device.Space, bug Bug) device.Space {
-	return &plantedSpace{space, bug}
+	planted := &plantedSpace{Space: space, bug: bug}
+	planted.self = planted
+	if box, ok := space.(device.BoxKernels); ok {
+		planted.self = &plantedBoxes{planted, box}
+	}
+	return planted.self
+}
+
+// plantedBoxes is a plantedSpace that has box kernels.
+type plantedBoxes struct {
+	*plantedSpace
+	boxes device.BoxKernels
+}
+
+func (s *plantedBoxes) BoxModule() (device.Module, error) {
+	m, err := s.boxes.BoxModule()
+	if err != nil || s.bug != BoxKernelsAreMixedUp {
+		return m, err
+	}
+	return mixedUp{m}, nil
+}
+
+// mixedUp is a module of box kernels that moves float32 cells as float64.
+type mixedUp struct{ device.Module }
+
+func (m mixedUp) Kernel(name string) (device.Kernel, error) {
+	switch device.BoxKernel(name) {
+	case device.PackFloat32:
+		name = string(device.PackFloat64)
+	case device.UnpackFloat32:
+		name = string(device.UnpackFloat64)
+	}
+	return m.Module.Kernel(name)
 }
 
 type plantedSpace struct {
 	device.Space
-	bug Bug
+	bug  Bug
+	self device.Space // what Plant has returned
 }
 
 func (s *plantedSpace) Synchronize() error {
@@ -135,7 +211,7 @@ type plantedStream struct {
 	space *plantedSpace
 }
 
-func (s *plantedStream) Space() device.Space { return s.space }
+func (s *plantedStream) Space() device.Space { return s.space.self }
 
 func (s *plantedStream) Synchronize() error {
 	if s.space.bug == StreamSynchronizeReturnsAtOnce {
@@ -155,7 +231,11 @@ func (s *plantedStream) Record(e device.Event) error {
 	if s.space.bug == RecordDoesNothing {
 		return nil
 	}
-	return s.Stream.Record(inner(e))
+	err := s.Stream.Record(inner(e))
+	if s.space.bug == OthersThingsAreFine && errors.Is(err, device.ErrInvalid) {
+		return nil
+	}
+	return err
 }
 
 func (s *plantedStream) Wait(e device.Event) error {
@@ -173,8 +253,12 @@ func inner(e device.Event) device.Event {
 }
 
 func (s *plantedStream) CopyToHost(dst []byte, src device.Ptr) error {
-	if s.space.bug == CopyToHostLosesTheLastByte && len(dst) > 0 {
+	switch {
+	case s.space.bug == CopyToHostLosesTheLastByte && len(dst) > 0:
 		dst = dst[:len(dst)-1]
+	case s.space.bug == CopyToHostReadsTheAddress:
+		copy(dst, unsafe.Slice(*(**byte)(unsafe.Pointer(&src)), len(dst)))
+		return nil
 	}
 	return s.Stream.CopyToHost(dst, src)
 }

@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/device"
+	"github.com/fieldstone-io/fieldstone/device/internal/kernels"
 )
 
 // Config tells what to check.
@@ -25,7 +28,30 @@ type Config struct {
 	// ny by nz elements, of the array in, whose rows are sy and whose slices
 	// are sz elements apart, to the contiguous array out. unpack3d copies
 	// from the contiguous array in to the box of the array out.
+	//
+	// Without an image, spaces of kind "cuda" and "hip" get one that comes
+	// with this module.
 	Image []byte
+
+	// Faults tells to check, too, what follows when a kernel touches memory
+	// that isn't there. The driver must survive that, and a space that is
+	// opened afterwards must work.
+	Faults bool
+}
+
+// image returns the image for a space.
+func (config Config) image(space device.Space) ([]byte, error) {
+	if config.Image != nil {
+		return config.Image, nil
+	}
+	switch p := space.Properties(); p.Kind {
+	case "cuda":
+		return kernels.TestPTX(), nil
+	case "hip":
+		return kernels.TestCodeObject(p.Arch)
+	default:
+		return nil, fmt.Errorf("no image for kind %q", p.Kind)
+	}
 }
 
 // Check is one promise of the interface.
@@ -33,23 +59,51 @@ type Check struct {
 	// Name says what must hold.
 	Name string
 	run  func(c *checker)
+	// fault says that the check loses the space.
+	fault bool
 }
 
 // Checks returns all checks of the suite.
 func Checks() []Check {
-	var all []Check
-	for _, group := range [][]Check{memoryChecks, copyChecks, orderChecks, kernelChecks, lifeChecks} {
-		all = append(all, group...)
-	}
-	return all
+	return slices.Concat(memoryChecks, copyChecks, orderChecks, kernelChecks, boxChecks, lifeChecks, faultChecks)
 }
 
 // Run runs all checks as subtests.
 func Run(t *testing.T, config Config) {
 	for _, c := range Checks() {
+		if c.fault && !config.Faults {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			if err := c.Run(config); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// RunPlanted tests the suite: each of the [Bugs] is planted into a space, and
+// must be noticed by its check, in every one of so many rounds. That is so on
+// a device which runs work as late as it may.
+func RunPlanted(t *testing.T, config Config, rounds int) {
+	open := config.Open
+	for _, bug := range Bugs() {
+		t.Run(string(bug), func(t *testing.T) {
+			config.Open = func() (device.Space, error) {
+				space, err := open()
+				if err != nil {
+					return nil, err
+				}
+				return Plant(space, bug), nil
+			}
+			i := slices.IndexFunc(Checks(), func(c Check) bool { return c.Name == bug.noticedBy() })
+			if i < 0 {
+				t.Fatalf("there is no check %q", bug.noticedBy())
+			}
+			for range rounds {
+				if Checks()[i].Run(config) == nil {
+					t.Fatalf("%q doesn't notice", bug.noticedBy())
+				}
 			}
 		})
 	}
@@ -62,16 +116,24 @@ func (k Check) Run(config Config) error {
 	if err != nil {
 		return err
 	}
-	c := &checker{space: space, image: config.Image}
+	image, err := config.image(space)
+	if err != nil {
+		return errors.Join(err, space.Close())
+	}
+	return (&checker{space: space, image: image, open: config.Open}).whole(k)
+}
+
+// whole does a check and closes the space.
+func (c *checker) whole(k Check) error {
 	if err := c.run(k); err != nil {
 		// What the check had not freed yet must not hide its error.
-		_ = space.Close()
+		_ = c.space.Close()
 		return err
 	}
 	if c.closed {
 		return nil
 	}
-	return space.Close()
+	return c.space.Close()
 }
 
 // checker holds what a check works with. Its methods end the check when
@@ -79,6 +141,7 @@ func (k Check) Run(config Config) error {
 type checker struct {
 	space  device.Space
 	image  []byte
+	open   func() (device.Space, error)
 	closed bool     // the check has closed the space itself
 	undo   []func() // in order of creation
 }
@@ -87,20 +150,39 @@ type checker struct {
 type stop struct{ err error }
 
 func (c *checker) run(k Check) (err error) {
+	// A host that touches device memory is an error, not the end.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case stop:
 			err = r.err
+		case interface{ Addr() uintptr }:
+			err = fmt.Errorf("the host touches address %#x: %v", r.Addr(), r)
 		default:
 			panic(r)
 		}
 	}()
 	k.run(c)
-	for i := len(c.undo) - 1; i >= 0; i-- {
-		c.undo[i]()
-	}
+	c.free()
 	return nil
+}
+
+// another does something with a space that is opened for it.
+func (c *checker) another(do func(other *checker)) {
+	space, err := c.open()
+	c.must(err)
+	c.must((&checker{space: space, image: c.image, open: c.open}).whole(Check{run: do}))
+}
+
+// free frees what the check has made, the last thing first.
+func (c *checker) free() {
+	for len(c.undo) > 0 {
+		last := len(c.undo) - 1
+		undo := c.undo[last]
+		c.undo = c.undo[:last]
+		undo()
+	}
 }
 
 func (c *checker) must(err error) {

@@ -1,7 +1,6 @@
 package emulated_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/device"
@@ -69,7 +68,8 @@ func config(mode emulated.Mode) devicetest.Config {
 		Open: func() (device.Space, error) {
 			return emulated.New(emulated.Schedule(mode), emulated.Seed(1), emulated.Capacity(64<<20))
 		},
-		Image: emulated.Image("box"),
+		Image:  emulated.Image("box"),
+		Faults: true,
 	}
 }
 
@@ -82,44 +82,5 @@ func TestConformance(t *testing.T) {
 // On a lazy device, each planted bug is noticed by the check of what it breaks,
 // every time.
 func TestSuiteNoticesPlantedBugs(t *testing.T) {
-	noticedBy := map[devicetest.Bug]string{
-		devicetest.StreamSynchronizeReturnsAtOnce: "stream synchronize waits for the stream",
-		devicetest.SpaceSynchronizeReturnsAtOnce:  "space synchronize waits for every stream",
-		devicetest.EventSynchronizeReturnsAtOnce:  "event synchronize waits for what was recorded",
-		devicetest.WaitDoesNothing:                "an event orders two streams",
-		devicetest.RecordDoesNothing:              "an event orders two streams that the space waits for",
-		devicetest.StreamQueryIsAlwaysTrue:        "a stream's query tells the truth",
-		devicetest.EventQueryIsAlwaysTrue:         "an event's query tells the truth",
-		devicetest.CopyToHostLosesTheLastByte:     "linear copies move every byte",
-		devicetest.CopyToDeviceGoesAstray:         "linear copies move every byte",
-		devicetest.FillIsOneTooLong:               "linear copies move nothing else",
-		devicetest.BoxIgnoresPitch:                "box copies move the box and nothing else",
-		devicetest.BoxLosesASlice:                 "box copies move the box and nothing else",
-		devicetest.LaunchDoesNothing:              "kernels run by name with packed arguments",
-		devicetest.FreeTwiceIsFine:                "memory can't be freed twice",
-		devicetest.HostAddressIsFine:              "host addresses are no device memory",
-		devicetest.ErrorsArePlain:                 "sizes that make no sense are refused",
-	}
-	for _, bug := range devicetest.Bugs() {
-		t.Run(string(bug), func(t *testing.T) {
-			bad := config(emulated.Lazy)
-			open := bad.Open
-			bad.Open = func() (device.Space, error) {
-				s, err := open()
-				if err != nil {
-					return nil, err
-				}
-				return devicetest.Plant(s, bug), nil
-			}
-			i := slices.IndexFunc(devicetest.Checks(), func(c devicetest.Check) bool { return c.Name == noticedBy[bug] })
-			if i < 0 {
-				t.Fatalf("there is no check %q", noticedBy[bug])
-			}
-			for range 20 {
-				if devicetest.Checks()[i].Run(bad) == nil {
-					t.Fatalf("%q doesn't notice", noticedBy[bug])
-				}
-			}
-		})
-	}
+	devicetest.RunPlanted(t, config(emulated.Lazy), 20)
 }

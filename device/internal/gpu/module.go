@@ -70,24 +70,42 @@ func checkELF(image []byte) error {
 
 // BoxModule implements [device.BoxKernels].
 func (s *Space) BoxModule() (device.Module, error) {
+	const op = "load module of box kernels"
 	s.box.Lock()
 	defer s.box.Unlock()
-	if s.box.module == nil && s.box.err == nil {
-		image, err := s.config.BoxImage()
-		if err == nil {
-			s.box.module, err = s.loadModule(image, true)
-		}
-		if err != nil {
-			s.box.err = s.fail("load module of box kernels", err)
-		}
-	}
 	if s.box.err != nil {
 		return nil, s.box.err
 	}
 	if err := s.ready(); err != nil {
-		return nil, s.fail("load module of box kernels", err)
+		return nil, s.fail(op, err)
 	}
-	return s.box.module, nil
+	if s.box.module == nil {
+		m, err := s.loadBoxes()
+		if err != nil {
+			err = s.fail(op, err)
+			if !s.isLost() {
+				s.box.err = err
+			}
+			return nil, err
+		}
+		s.box.module = m
+	}
+	return ownModule{s.box.module}, nil
+}
+
+func (s *Space) loadBoxes() (*module, error) {
+	image, err := s.config.BoxImage()
+	if err != nil {
+		return nil, err
+	}
+	return s.loadModule(image, true)
+}
+
+// ownModule is one that the space closes.
+type ownModule struct{ *module }
+
+func (m ownModule) Close() error {
+	return m.space.fail("close module", fmt.Errorf("%w: the box kernels are the space's own", device.ErrInvalid))
 }
 
 func (m *module) Close() error { return m.free("close module") }
