@@ -15,13 +15,14 @@ FUZZTIME ?= 10s
 BENCH ?= .
 QUICK ?=
 CASE ?=
+DEVICE ?= cuda:0
 KERNELS := device examples
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps big fuzz race clean
+.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -83,6 +84,14 @@ bench-build: deps bench-deps
 # What the peers need. The benchmark does without what can't be had.
 bench-deps:
 	-@scripts/deps bench
+
+# The tests and the measurements on a real GPU; see docs/gpu.md. What the first one
+# builds runs on a machine without Go.
+device-check-build:
+	bench/device-build
+
+device-check: device-check-build
+	bench/device-check.sh $(DEVICE)
 
 bench-go: deps
 	$(WITH) go test -p=1 -run='^$$' -bench='$(BENCH)' -benchmem ./...
