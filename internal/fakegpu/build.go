@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,7 +43,9 @@ func (l Libraries) Environment() []string {
 }
 
 // Versions of HIP that there is a fake runtime of, oldest first.
-var hipVersions = []string{}
+var hipVersions = []string{"5", "6", "7"}
+
+func newestHIP() string { return hipVersions[len(hipVersions)-1] }
 
 var coreFiles = []string{
 	"access", "code_object", "context", "control", "copy", "event", "fault", "host", "host_kernels",
@@ -50,6 +53,9 @@ var coreFiles = []string{
 }
 
 var cudaFiles = []string{"cuda", "cuda_memory", "cuda_work"}
+
+// Beside these there is hip.c, which is compiled for each version.
+var hipFiles = []string{"hip_memory", "hip_work"}
 
 var cFlags = []string{
 	"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wmissing-prototypes",
@@ -99,8 +105,7 @@ func build(kernels []string) (Libraries, error) {
 }
 
 func libraries(dir string, kernels []string) Libraries {
-	newest := "libamdhip64.so"
-	return Libraries{Dir: dir, CUDA: filepath.Join(dir, "libcuda.so.1"), HIP: filepath.Join(dir, newest), Kernels: kernels}
+	return Libraries{Dir: dir, CUDA: filepath.Join(dir, "libcuda.so.1"), HIP: filepath.Join(dir, "libamdhip64.so."+newestHIP()), Kernels: kernels}
 }
 
 // link makes a folder with the drivers and the kernels that they take from beside them.
@@ -137,7 +142,7 @@ func baseKey() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := strings.Join(append(append([]string{version}, cFlags...), hipVersions...), "\n")
+	key := strings.Join(slices.Concat([]string{version}, cFlags, hipVersions), "\n")
 	err = fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -170,16 +175,17 @@ func buildBase(dir string) error {
 	if err := compileAll(dir, objects()); err != nil {
 		return err
 	}
-	if err := linkLibrary(dir, "libcuda.so.1", append(coreFiles, cudaFiles...)); err != nil {
+	if err := linkLibrary(dir, "libcuda.so.1", slices.Concat(coreFiles, cudaFiles)); err != nil {
 		return err
 	}
 	for _, v := range hipVersions {
-		if err := linkLibrary(dir, "libamdhip64.so."+v, append(coreFiles, "hip"+v)); err != nil {
+		if err := linkLibrary(dir, "libamdhip64.so."+v, slices.Concat(coreFiles, hipFiles, []string{"hip" + v})); err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		os.Symlink("libcuda.so.1", filepath.Join(dir, "libcuda.so")))
+		os.Symlink("libcuda.so.1", filepath.Join(dir, "libcuda.so")),
+		os.Symlink("libamdhip64.so."+newestHIP(), filepath.Join(dir, "libamdhip64.so")))
 }
 
 type object struct {
@@ -189,7 +195,7 @@ type object struct {
 
 func objects() []object {
 	var all []object
-	for _, name := range append(append([]string(nil), coreFiles...), cudaFiles...) {
+	for _, name := range slices.Concat(coreFiles, cudaFiles, hipFiles) {
 		all = append(all, object{name: name, source: name})
 	}
 	for _, v := range hipVersions {
@@ -206,8 +212,7 @@ func compileAll(dir string, objects []object) error {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			args := append(append([]string(nil), cFlags...), o.flags...)
-			errs[i] = run(dir, cCompiler(), append(args, "-c", "csrc/"+o.source+".c", "-o", o.name+".o")...)
+			errs[i] = run(dir, cCompiler(), slices.Concat(cFlags, o.flags, []string{"-c", "csrc/" + o.source + ".c", "-o", o.name + ".o"})...)
 		})
 	}
 	wg.Wait()
@@ -266,7 +271,7 @@ func kernelKey(source string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := strings.Join(append([]string{version, string(glue), filepath.Base(source)}, kernelFlags...), "\n")
+	key := strings.Join(slices.Concat([]string{version, string(glue), filepath.Base(source)}, kernelFlags), "\n")
 	files := []string{source}
 	for _, dir := range dirs {
 		headers, err := filepath.Glob(filepath.Join(dir, "*.h"))
@@ -297,11 +302,11 @@ func buildKernel(dir, source string) error {
 	if err := os.CopyFS(dir, sources); err != nil {
 		return err
 	}
-	glue := append(append([]string(nil), cFlags...), "-c", "csrc/kernel_glue.c", "-o", "glue.o")
+	glue := slices.Concat(cFlags, []string{"-c", "csrc/kernel_glue.c", "-o", "glue.o"})
 	if err := run(dir, cCompiler(), glue...); err != nil {
 		return err
 	}
-	args := append([]string(nil), kernelFlags...)
+	args := slices.Concat(kernelFlags)
 	for _, d := range dirs {
 		args = append(args, "-I"+d)
 	}

@@ -82,7 +82,7 @@ func load(vendor string) (*Driver, error) {
 	loadedMu.Lock()
 	defer loadedMu.Unlock()
 	if vendor == "hip" {
-		vendor += "7"
+		vendor += newestHIP()
 	}
 	if d := loaded[vendor]; d != nil {
 		return d, nil

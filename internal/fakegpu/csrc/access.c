@@ -88,7 +88,7 @@ void fg_access_check(const void *at, size_t n, const char *what)
 {
 	struct running *r = &running;
 	const char *p = at;
-	if (!r->access || (p >= r->stack_low && p + n <= r->stack_high))
+	if (!r->access || (p >= r->stack_low && p + n <= r->stack_high) || (p >= r->access->own_low && p + n <= r->access->own_high))
 		return;
 	// A kernel only knows addresses of the store; what it has of the window it
 	// can't have been given.

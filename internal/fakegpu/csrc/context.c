@@ -1,5 +1,6 @@
 // Contexts, and the one lock.
 #include "core.h"
+#include "host_kernels.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,9 +34,15 @@ void fg_wait_for_change(void)
 	pthread_cond_wait(&changed, &mutex);
 }
 
+static void start(void)
+{
+	fg_settings_from_environment();
+	fg_host_kernels_beside();
+}
+
 void fg_start(void)
 {
-	pthread_once(&started, fg_settings_from_environment);
+	pthread_once(&started, start);
 }
 
 int64_t fg_epoch(void)

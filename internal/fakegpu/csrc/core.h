@@ -211,7 +211,8 @@ void *fg_address(const void *);
 // What the kernel of this thread may touch, and what it touched wrongly.
 struct fg_access {
 	struct fg_context *context;
-	char *low[2], *high[2]; // device memory it touched last
+	char *low[2], *high[2];            // device memory it touched last
+	const char *own_low, *own_high; // the library that it is part of
 	char why[256];
 };
 

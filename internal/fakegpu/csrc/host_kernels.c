@@ -1,6 +1,9 @@
+#define _GNU_SOURCE
 #include "host_kernels.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,4 +49,58 @@ const struct fieldstone_kernel *fg_host_kernel(const char *name)
 			if (strcmp(k->name, name) == 0)
 				return k;
 	return NULL;
+}
+
+struct search {
+	const char *inside, *low, *high;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct search *s = arg;
+	const char *low = NULL, *high = NULL;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const char *from = (const char *)info->dlpi_addr + p->p_vaddr;
+		if (p->p_type != PT_LOAD)
+			continue;
+		if (!low || from < low)
+			low = from;
+		if (from + p->p_memsz > high)
+			high = from + p->p_memsz;
+	}
+	(void)size;
+	if (s->inside < low || s->inside >= high)
+		return 0;
+	s->low = low;
+	s->high = high;
+	return 1;
+}
+
+void fg_host_kernel_library(const struct fieldstone_kernel *k, const char **low, const char **high)
+{
+	struct search s = {.inside = (const char *)k};
+	dl_iterate_phdr(look, &s);
+	*low = s.low;
+	*high = s.high;
+}
+
+static const char here;
+
+void fg_host_kernels_beside(void)
+{
+	char path[4096];
+	Dl_info info;
+	if (!dladdr(&here, &info) || !info.dli_fname)
+		return;
+	const char *slash = strrchr(info.dli_fname, '/');
+	int n = slash ? (int)(slash - info.dli_fname) : 0;
+	snprintf(path, sizeof path, "%.*s/kernels", n, info.dli_fname);
+	FILE *list = n ? fopen(path, "r") : NULL;
+	while (list && fgets(path, sizeof path, list)) {
+		path[strcspn(path, "\n")] = 0;
+		fg_host_kernels_load(path);
+	}
+	if (list)
+		fclose(list);
 }

@@ -17,4 +17,11 @@ struct fieldstone_kernel {
 // Loads a library of kernels, unless it is loaded already. False, with a note, if it
 // can't be.
 bool fg_host_kernels_load(const char *path);
+
+// Loads the libraries that a file named kernels lists, one a line, which lies in the
+// folder that this library was loaded from. No such file is fine.
+void fg_host_kernels_beside(void);
 const struct fieldstone_kernel *fg_host_kernel(const char *name);
+
+// Where the library of a kernel lies.
+void fg_host_kernel_library(const struct fieldstone_kernel *, const char **low, const char **high);

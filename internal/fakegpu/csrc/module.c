@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// More no device takes.
+enum { MAX_ARGUMENTS = 4096 };
+
 static struct fg_module *new_module(struct fg_context *c)
 {
 	struct fg_module *m = calloc(1, sizeof *m);
@@ -102,7 +105,7 @@ static bool from_ptx(struct fg_function *f, const char *name)
 // show something else than what runs on a device.
 static bool same_parameters(const struct fg_code_kernel *k, const struct fieldstone_kernel *host)
 {
-	if (host->parameters != k->parameters || host->threads != k->max_threads)
+	if (host->parameters != k->parameters || host->threads != k->max_threads || k->bytes > MAX_ARGUMENTS)
 		return false;
 	for (unsigned i = 0; i < k->parameters; i++)
 		if (host->sizes[i] != k->size[i])
@@ -159,14 +162,21 @@ struct launch {
 	struct fg_dim grid, block;
 	struct fg_access access;
 	char *arguments;
-	void *pointers[FG_MAX_PARAMETERS];
 };
 
+
+// The arguments go to the stack, which a kernel may read.
 static void run_host_kernel(void *arg)
 {
-	struct launch *l = arg;
+	const struct launch *l = arg;
+	const struct fg_function *f = &l->function;
 	const uint32_t grid[3] = {l->grid.x, l->grid.y, l->grid.z}, block[3] = {l->block.x, l->block.y, l->block.z};
-	l->function.host->run(l->function.host, grid, block, l->pointers);
+	char arguments[MAX_ARGUMENTS];
+	void *pointers[FG_MAX_PARAMETERS];
+	memcpy(arguments, l->arguments, f->bytes);
+	for (unsigned i = 0; i < f->parameters; i++)
+		pointers[i] = arguments + f->offsets[i];
+	f->host->run(f->host, grid, block, pointers);
 }
 
 static int run_launch(struct fg_operation *o)
@@ -197,7 +207,6 @@ static void find_memory(struct launch *l)
 	for (unsigned i = 0; i < l->function.parameters; i++) {
 		char *at = l->arguments + l->function.offsets[i];
 		void *p;
-		l->pointers[i] = at;
 		if (l->function.sizes[i] != sizeof p)
 			continue;
 		memcpy(&p, at, sizeof p);
@@ -270,6 +279,8 @@ int fg_launch(const void *function, struct fg_dim grid, struct fg_dim block, str
 	l->grid = grid;
 	l->block = block;
 	l->access.context = s->object.context;
+	if (f->host)
+		fg_host_kernel_library(f->host, &l->access.own_low, &l->access.own_high);
 	gather(l, pointers, buffer);
 	find_memory(l);
 	l->operation.fault = launch_fault(f);
