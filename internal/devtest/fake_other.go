@@ -1,0 +1,5 @@
+//go:build !linux
+
+package devtest
+
+func fakeDevices() []Device { return nil }
