@@ -78,36 +78,52 @@ func mustBeEqual(t *testing.T, got, want string) {
 }
 
 func TestSameBitsOnAnyDeviceAndRanks(t *testing.T) {
-	for _, start := range []string{startRandom, startSphere, startPlane} {
+	gpu := findGPUs(t)
+	whole := small(t)
+	runRanks(t, 1, whole)
+	for _, tc := range []struct {
+		device    string
+		processes [3]int
+		progress  bool
+	}{
+		{"host", [3]int{2, 2, 1}, false},
+		{"host", [3]int{1, 1, 10}, true}, // two ranks own nothing
+		{"emulated:0", [3]int{1, 1, 1}, true},
+		{"emulated:0", [3]int{1, 2, 1}, false},
+		{"emulated", [3]int{3, 1, 2}, true},
+		{gpu.first, [3]int{1, 1, 1}, true},
+		{gpu.first, [3]int{2, 1, 2}, false},
+		{gpu.second, [3]int{1, 1, 1}, false},
+		{gpu.second, [3]int{3, 2, 1}, true},
+	} {
+		t.Run(fmt.Sprintf("%s, %v ranks", tc.device, tc.processes), func(t *testing.T) {
+			set := whole
+			set.saves.Checkpoint.Directory = filepath.Join(t.TempDir(), "cut")
+			set.device, set.processes, set.progress = tc.device, tc.processes, tc.progress
+			runRanks(t, tc.processes[0]*tc.processes[1]*tc.processes[2], set)
+			for _, increment := range []int64{10, 20, 30} {
+				mustBeEqual(t, set.bundle(increment), whole.bundle(increment))
+			}
+		})
+	}
+}
+
+func TestStartDoesNotDependOnDeviceAndRanks(t *testing.T) {
+	for _, start := range []string{startSphere, startPlane} {
 		whole := small(t)
-		whole.start = start
-		whole.periodic[0] = start != startPlane
+		whole.start, whole.steps = start, 1
+		whole.periodic[0] = false
 		runRanks(t, 1, whole)
-		for _, tc := range []struct {
-			device    string
-			processes [3]int
-			progress  bool
-		}{
-			{"host", [3]int{2, 2, 1}, false},
-			{"host", [3]int{1, 1, 10}, true}, // two ranks own nothing
-			{"emulated:0", [3]int{1, 1, 1}, true},
-			{"emulated:0", [3]int{1, 2, 1}, false},
-			{"emulated", [3]int{3, 1, 2}, true},
-		} {
-			t.Run(fmt.Sprintf("%s on %s, %v ranks", start, tc.device, tc.processes), func(t *testing.T) {
-				set := whole
-				set.saves.Checkpoint.Directory = filepath.Join(t.TempDir(), "cut")
-				set.device, set.processes, set.progress = tc.device, tc.processes, tc.progress
-				runRanks(t, tc.processes[0]*tc.processes[1]*tc.processes[2], set)
-				for _, increment := range []int64{10, 20, 30} {
-					mustBeEqual(t, set.bundle(increment), whole.bundle(increment))
-				}
-			})
-		}
+		cut := whole
+		cut.saves.Checkpoint.Directory = filepath.Join(t.TempDir(), "cut")
+		cut.device, cut.processes = "emulated", [3]int{2, 2, 1}
+		runRanks(t, 4, cut)
+		mustBeEqual(t, cut.bundle(1), whole.bundle(1))
 	}
 }
 
 func TestRestartOnAnotherDeviceEqualsUninterruptedRun(t *testing.T) {
+	gpu := findGPUs(t)
 	whole := small(t)
 	runRanks(t, 1, whole)
 	parts := small(t)
@@ -116,8 +132,10 @@ func TestRestartOnAnotherDeviceEqualsUninterruptedRun(t *testing.T) {
 		ranks  int
 		steps  int64
 	}{
-		{"emulated", 2, 7},
+		{"emulated", 2, 3},
+		{gpu.first, 3, 7},
 		{"host", 3, 15},
+		{gpu.second, 2, 22},
 		{"emulated:1", 1, 30},
 	} {
 		parts.device, parts.steps = part.device, part.steps

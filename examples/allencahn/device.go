@@ -8,7 +8,9 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/device"
+	_ "github.com/fieldstone-io/fieldstone/device/cuda"     // -device cuda
 	_ "github.com/fieldstone-io/fieldstone/device/emulated" // -device emulated
+	_ "github.com/fieldstone-io/fieldstone/device/hip"      // -device hip
 )
 
 // openDevice opens the device of this rank, and returns nil for the host. A kind

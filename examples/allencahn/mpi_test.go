@@ -30,11 +30,12 @@ func init() {
 // A run that changes devices and the number of ranks under way, by MPI's launcher
 // where there is one, ends as the one on a host that was never interrupted.
 func TestJobsOnChangingDevicesEqualUninterruptedRun(t *testing.T) {
+	gpu := findGPUs(t)
 	common := []string{"-nx", "18", "-ny", "10", "-nz", "12", "-periodic", "xz", "-start", "random", "-every", "8"}
 	job := func(ranks int, device, dir string, steps int, args ...string) {
 		t.Helper()
 		args = append(args, "-device", device, "-out", dir, "-steps", strconv.Itoa(steps))
-		output, exit := mpitest.Start(t, ranks, "allencahn", append(args, common...)).Wait()
+		output, exit := mpitest.Start(t, ranks, "allencahn", append(args, common...), gpu.options...).Wait()
 		if exit != 0 {
 			t.Fatalf("%d ranks on %s end with status %d:\n%s", ranks, device, exit, output)
 		}
@@ -45,9 +46,9 @@ func TestJobsOnChangingDevicesEqualUninterruptedRun(t *testing.T) {
 	}
 	runRanks(t, 1, whole)
 	parts := filepath.Join(t.TempDir(), "parts")
-	job(2, "emulated", parts, 11, "-px", "2", "-py", "1", "-pz", "1")
+	job(2, gpu.first, parts, 11, "-px", "2", "-py", "1", "-pz", "1")
 	job(3, "host", parts, 19, "-restart", "latest")
-	job(1, "emulated:0", parts, 30, "-restart", "latest")
+	job(1, gpu.second, parts, 30, "-restart", "latest")
 	for _, increment := range []int64{8, 16, 24, 30} {
 		mustBeEqual(t, filepath.Join(parts, publish.StepName(increment)), whole.bundle(increment))
 	}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
+	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+)
+
+// kernelSources stand in for code objects on the fake HIP runtime.
+var kernelSources = []string{"internal/stepper/allencahn.cu", "../../device/internal/kernels/box.cu"}
+
+// fakeGPUs loads the fake drivers for this process, and lets jobs find them.
+func fakeGPUs(t *testing.T) gpus {
+	t.Helper()
+	for _, vendor := range []string{"cuda"} {
+		gpu := fakegpu.Load(t, vendor, kernelSources...)
+		gpu.Strict(t)
+		t.Cleanup(func() {
+			if live := gpu.Live(); live != (fakegpu.Live{}) {
+				t.Errorf("left over on %s: %+v", vendor, live)
+			}
+		})
+	}
+	environment := fakegpu.Build(t, kernelSources...).Environment()
+	return gpus{"cuda", "cuda", []mpitest.Option{mpitest.Env(append(environment, "FAKEGPU_STRICT=1")...)}}
+}

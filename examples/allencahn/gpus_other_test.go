@@ -1,0 +1,8 @@
+//go:build !linux
+
+package main
+
+import "testing"
+
+// fakeGPUs are emulated devices: the fake drivers are for Linux.
+func fakeGPUs(*testing.T) gpus { return gpus{first: "emulated", second: "emulated"} }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package stepper_test
+
+func onFakes() []memory { return nil }
