@@ -16,7 +16,7 @@ import (
 type library struct {
 	driver string // "CUDA 12.2"
 
-	getErrorName                                      dl.Func
+	initialise, driverGetVersion, getErrorName        dl.Func
 	deviceGetCount, deviceGetName, deviceGetAttribute dl.Func
 	ctxGetCurrent, ctxSetCurrent, ctxGetDevice        dl.Func
 	ctxSynchronize                                    dl.Func
@@ -36,13 +36,11 @@ type library struct {
 
 var _ gpu.API = (*library)(nil)
 
-// bind finds the functions and initialises the driver.
-func bind(found *dl.Library) (*library, error) {
-	l := &library{}
-	var initialise, driverGetVersion dl.Func
-	err := found.Bind(map[string]*dl.Func{
-		"cuInit":                   &initialise,
-		"cuDriverGetVersion":       &driverGetVersion,
+// functions are those that the library must have, by name.
+func (l *library) functions() map[string]*dl.Func {
+	return map[string]*dl.Func{
+		"cuInit":                   &l.initialise,
+		"cuDriverGetVersion":       &l.driverGetVersion,
 		"cuGetErrorName":           &l.getErrorName,
 		"cuDeviceGetCount":         &l.deviceGetCount,
 		"cuDeviceGetName":          &l.deviceGetName,
@@ -80,19 +78,25 @@ func bind(found *dl.Library) (*library, error) {
 		"cuModuleUnload":           &l.moduleUnload,
 		"cuModuleGetFunction":      &l.moduleGetFunction,
 		"cuLaunchKernel":           &l.launchKernel,
-	})
-	if err != nil {
+	}
+}
+
+// bind finds the functions and initialises the driver.
+func bind(found *dl.Library) (*library, error) {
+	l := &library{}
+	if err := found.Bind(l.functions()); err != nil {
 		return nil, err
 	}
 	// The second version came with CUDA 11.
+	var err error
 	l.primaryCtxRelease, err = found.Func("cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease")
 	if err != nil {
 		return nil, err
 	}
-	if c := gpu.Code(initialise.Call1(0)); c != gpu.Success {
+	if c := gpu.Code(l.initialise.Call1(0)); c != gpu.Success {
 		return nil, l.unavailable("cuInit", c)
 	}
-	if v, c := driverGetVersion.Out(); c == 0 {
+	if v, c := l.driverGetVersion.Out(); c == 0 {
 		l.driver = fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)
 	}
 	return l, nil

@@ -21,6 +21,7 @@ type library struct {
 	getDeviceProperties dl.Func
 	archAt              int // offset of the architecture's name
 
+	initialise, runtimeGetVersion                      dl.Func
 	getErrorName, getLastError                         dl.Func
 	getDeviceCount, getDevice, setDevice               dl.Func
 	deviceSynchronize                                  dl.Func
@@ -38,13 +39,11 @@ type library struct {
 
 var _ gpu.API = (*library)(nil)
 
-// bind finds the functions and initialises the runtime.
-func bind(found *dl.Library) (*library, error) {
-	l := &library{}
-	var initialise, runtimeGetVersion dl.Func
-	err := found.Bind(map[string]*dl.Func{
-		"hipInit":                  &initialise,
-		"hipRuntimeGetVersion":     &runtimeGetVersion,
+// functions are those that the library must have, by name.
+func (l *library) functions() map[string]*dl.Func {
+	return map[string]*dl.Func{
+		"hipInit":                  &l.initialise,
+		"hipRuntimeGetVersion":     &l.runtimeGetVersion,
 		"hipGetErrorName":          &l.getErrorName,
 		"hipGetLastError":          &l.getLastError,
 		"hipGetDeviceCount":        &l.getDeviceCount,
@@ -77,11 +76,17 @@ func bind(found *dl.Library) (*library, error) {
 		"hipModuleUnload":          &l.moduleUnload,
 		"hipModuleGetFunction":     &l.moduleGetFunction,
 		"hipModuleLaunchKernel":    &l.moduleLaunchKernel,
-	})
-	if err != nil {
+	}
+}
+
+// bind finds the functions and initialises the runtime.
+func bind(found *dl.Library) (*library, error) {
+	l := &library{}
+	if err := found.Bind(l.functions()); err != nil {
 		return nil, err
 	}
 	// Since ROCm 6 the plain name is that of an older structure.
+	var err error
 	l.archAt = archAtR0600
 	if l.getDeviceProperties, err = found.Func("hipGetDevicePropertiesR0600"); err != nil {
 		l.archAt = archAtR0000
@@ -91,10 +96,10 @@ func bind(found *dl.Library) (*library, error) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if c := l.result(initialise.Call1(0)); c != gpu.Success {
+	if c := l.result(l.initialise.Call1(0)); c != gpu.Success {
 		return nil, l.unavailable("hipInit", c)
 	}
-	if v, c := runtimeGetVersion.Out(); l.result(c) == gpu.Success {
+	if v, c := l.runtimeGetVersion.Out(); l.result(c) == gpu.Success {
 		l.runtime = fmt.Sprintf("HIP %d.%d.%d", v/10_000_000, v/100_000%100, v%100_000)
 	}
 	return l, nil
@@ -189,8 +194,9 @@ func (l *library) attributes(p uintptr) (pointerAttributes, gpu.Code) {
 	a := new(pointerAttributes)
 	c := l.result(l.pointerGetAttributes.Call2(uintptr(unsafe.Pointer(a)), p))
 	if c == invalidValue {
-		// That is how ROCm 5 says that it doesn't know the pointer.
-		return pointerAttributes{device: -1}, gpu.Success
+		// That is how ROCm 5 says that it doesn't know the pointer. Since
+		// ROCm 6 it is success, with no pointers.
+		return pointerAttributes{}, gpu.Success
 	}
 	return *a, c
 }
@@ -201,7 +207,8 @@ func (l *library) AddressRange(p device.Ptr) (device.Ptr, int64, gpu.Code) {
 		return 0, 0, c
 	}
 	mine, c := l.Current()
-	if c != gpu.Success || gpu.Context(a.device) != mine || a.hostPointer != 0 && a.isManaged == 0 {
+	host := a.hostPointer != 0 && a.isManaged == 0
+	if c != gpu.Success || a.devicePointer == 0 || host || gpu.Context(a.device) != mine {
 		return 0, 0, c
 	}
 	var base, size uintptr
