@@ -34,7 +34,7 @@ stage() {
 	fi
 	[ $status -ge 124 ] && echo "ended after $limit s or by a signal (status $status)" >>"$log"
 	printf 'FAILED  %-40s %3d s, %s\n' "$name" $((SECONDS - start)) "$log"
-	tail -n 25 "$log" | sed 's/^/        /'
+	(grep -B5 -A5 -E 'FAIL|panic:|fatal error|^ended after' "$log" || cat "$log") | tail -n 40 | sed 's/^/        /'
 	failed+=("$name")
 	return 1
 }
@@ -54,26 +54,32 @@ if ! stage 60 "open $device" "$bin/device" -device "$device" -list; then
 fi
 sed 's/^/        /' "$out/open-${device//[^A-Za-z0-9]/-}.log"
 
-# tests PACKAGE [PATTERN]: a package's tests on the device.
+# tests PACKAGE DEVICE [PATTERN]: a package's tests on the device.
 tests() {
-	local package=$1 log name="tests of $1" passed skipped
-	if ! (cd "$root/$package" && FIELDSTONE_DEVICE=$device stage 100 "$name" \
-		"$bin/tests/$package.test" -test.v -test.timeout=95s -test.run "${2:-.}"); then
-		failed+=("$name")
-	fi
+	local name="tests of $1" program=$bin/tests/$1.test log passed
 	log=$out/${name//[^A-Za-z0-9]/-}.log
-	passed=$(grep -c '^ *--- PASS' "$log") skipped=$(grep -c '^ *--- SKIP' "$log")
-	printf '        %d passed, %d for the fake driver only\n' "$passed" "$skipped"
-	if [ "$passed" -eq 0 ]; then
-		failed+=("$name: nothing ran")
+	if ! cd "$root/$1" || ! FIELDSTONE_DEVICE=$2 stage 100 "$name" "$program" -test.v -test.timeout=95s -test.run "${3:-.}"; then
+		cd "$root" || exit 1
+		return
 	fi
+	cd "$root" || exit 1
+	passed=$(grep -c '^ *--- PASS' "$log")
+	printf '        %d passed, %d skipped\n' "$passed" "$(grep -c '^ *--- SKIP' "$log")"
+	[ "$passed" -gt 0 ] || failed+=("$name: nothing ran")
 }
 case $kind in
-cuda | hip) tests "device/$kind" ;;
+cuda | hip) tests "device/$kind" "$device" ;;
 esac
-tests field
-tests publish Device
-tests examples/allencahn/internal/stepper
+tests field "$device"
+tests publish "$device" Device
+tests examples/allencahn/internal/stepper "$device"
+if [ "$kind" != cuda ]; then
+	:
+elif "$bin/tests/device/cuda/mumax.test" -test.list '^$' >/dev/null 2>&1; then
+	tests device/cuda/mumax "mumax:${device#cuda:}"
+else
+	missing+=("the mumax adapter: its tests were not built, or can't be started here")
+fi
 
 # The example: the same bits on the device and on the host, and restarts from one on the
 # other.
@@ -93,9 +99,22 @@ example() {
 	diff -r "$work/host/step_40/fields" "$work/there/step_40/fields"
 	"$bin/fieldstone" verify "$work/device"
 }
-export -f simulate example
-export bin device work
-stage 60 "example on $device and host" bash -c example
+ranks() {
+	set -e
+	local run=(mpirun.openmpi --oversubscribe --bind-to none -n)
+	"${run[@]}" 2 "$bin/allencahn-openmpi" -device "$device" -nx 60 -ny 44 -nz 52 -periodic xz -start random -steps 20 -progress=false -out "$work/two"
+	"${run[@]}" 3 "$bin/allencahn-openmpi" -device host -nx 60 -ny 44 -nz 52 -periodic xz -start random -steps 40 -progress=false -out "$work/three" \
+		-restart "$work/two/step_20"
+	diff -r "$work/host/step_40/fields" "$work/three/step_40/fields"
+}
+export -f simulate example ranks
+export bin device work OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+stage 60 "example on $device and the host" bash -c example
+if command -v mpirun.openmpi >/dev/null && [ -x "$bin/allencahn-openmpi" ]; then
+	stage 60 "2 ranks on $device, 3 on the host" bash -c ranks
+else
+	missing+=("several ranks: no Open MPI here, or the example was not built for it")
+fi
 
 # shellcheck disable=SC2086 # words
 stage 120 measurement "$bin/device" -device "$device" ${FIELDSTONE_CHECK:-}
@@ -105,8 +124,6 @@ echo
 
 [ "$kind" = cuda ] || missing+=("CUDA: the device is $device")
 [ "$kind" = hip ] || missing+=("HIP: the device is $device")
-missing+=("several ranks on one device: the programs here are built without MPI")
-missing+=("the mumax adapter: it is built with cgo, see docs/gpu.md")
 printf 'not run: %s\n' "${missing[@]}"
 printf '%d s in all\n' $((SECONDS - began))
 if [ ${#failed[@]} -gt 0 ]; then
