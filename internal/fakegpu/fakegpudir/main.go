@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command fakegpudir builds the fake drivers if that hasn't been done, and prints
-// the folder that has them: what scripts put into LD_LIBRARY_PATH.
+// Command fakegpudir builds the fake drivers, and the sources of kernels for the host
+// that are its arguments, if that hasn't been done, and prints the folder that has
+// them: what scripts put into LD_LIBRARY_PATH.
 package main
 
 import (
@@ -24,4 +25,4 @@ func (reporter) Fatalf(format string, args ...any) {
 
 func (r reporter) Skipf(format string, args ...any) { r.Fatalf(format, args...) }
 
-func main() { fmt.Println(fakegpu.Build(reporter{}).Dir) }
+func main() { fmt.Println(fakegpu.Build(reporter{}, os.Args[1:]...).Dir) }
