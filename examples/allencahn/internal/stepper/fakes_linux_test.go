@@ -13,7 +13,7 @@ var kernelSources = []string{"allencahn.cu", "../../../../device/internal/kernel
 // kernel's source compiled for the host.
 func onFakes() []memory {
 	var list []memory
-	for _, kind := range []string{"cuda"} {
+	for _, kind := range []string{"cuda", "hip"} {
 		for _, mode := range fakegpu.Modes {
 			list = append(list, memory{
 				name: "fake " + kind + " " + mode.String(),
@@ -22,7 +22,14 @@ func onFakes() []memory {
 					gpu.Set(t, mode)
 					gpu.Strict(t)
 					t.Cleanup(func() {
-						if live := gpu.Live(); live != (fakegpu.Live{}) {
+						if gpu.Launches("allencahn_step") == 0 {
+							t.Error("the kernel was never launched")
+						}
+						live := gpu.Live()
+						if kind == "hip" {
+							live.Contexts = 0 // its devices keep theirs
+						}
+						if live != (fakegpu.Live{}) {
 							t.Errorf("left over: %+v", live)
 						}
 					})
