@@ -20,19 +20,21 @@ type reader struct {
 	next    int64
 	version uint64 // of the device's storage when they were packed
 	after   int64  // the cell after the last one that was taken
+	inOrder bool   // this call goes on from there, or begins at the first cell
 
 	used uint64 // the ring's clock then; protected by the ring's lock
 }
+
+// begin is for each call. One that jumps about gets what it wants and no more.
+func (rd *reader) begin(first int64) { rd.inOrder = first == 0 || first == rd.after }
 
 // cells returns a slot that has the cells from number first on, as many as it has, and
 // is in use then. want is how many will be taken at once.
 func (rd *reader) cells(first, want int64) (s *slot, err error) {
 	r, g := rd.r, rd.r.ring
-	// Who jumps about gets what it wants and no more.
-	inOrder := first == 0 || first == rd.after
 	if s = rd.find(first); s == nil {
 		var kept bool
-		if s, kept, err = g.take(r.log, rd, inOrder, true); err != nil {
+		if s, kept, err = g.take(r.log, rd, rd.inOrder, true); err != nil {
 			return nil, g.note(err)
 		}
 		n := min(r.fit(s), r.layout.Cells()-first)
@@ -48,7 +50,7 @@ func (rd *reader) cells(first, want int64) (s *slot, err error) {
 			rd.ahead[0], rd.count = s, 1
 		}
 	}
-	if inOrder {
+	if rd.inOrder {
 		err = rd.readAhead()
 	}
 	if err == nil {
@@ -141,6 +143,7 @@ func (rd *reader) took(s *slot, end int64, lent bool) {
 // the first cell of each.
 func (rd *reader) each(first, count int64, use func(piece []byte, cell int64) error) error {
 	size := rd.r.bytes()
+	rd.begin(first)
 	for end := first + count; first < end; {
 		s, err := rd.cells(first, end-first)
 		if err != nil {
@@ -272,6 +275,7 @@ func (s *deviceSource[T]) LendCells(first int64, most int) (cells []byte, err er
 		if first < 0 || want <= 0 {
 			return &pack.RangeError{Op: "lend", First: first, Count: int64(most) / size, Cells: rd.r.layout.Cells()}
 		}
+		rd.begin(first)
 		c, err := rd.cells(first, want)
 		if err != nil {
 			return err
