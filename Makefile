@@ -17,12 +17,13 @@ QUICK ?=
 CASE ?=
 DEVICE ?= cuda:0
 KERNELS := device examples
+MUMAX := ./device/cuda/mumax
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test test-go test-race test-mumax test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -35,7 +36,7 @@ build: deps
 deps:
 	@scripts/deps
 
-test: deps test-go test-race test-openmpi test-mpich
+test: deps test-go test-race test-mumax test-openmpi test-mpich
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
@@ -46,6 +47,10 @@ test-go:
 # The race detector brings the checks of unsafe pointers along.
 test-race race: deps
 	go test -race -timeout=20m ./...
+
+# The adapter to mumax³'s bindings, on the fake driver; see scripts/with-mumax.
+test-mumax: deps
+	scripts/with-mumax go test -race -timeout=20m $(MUMAX)
 
 # One package after another: the ranks of one fill the cores. Only packages that
 # can tell whether MPI is there.
@@ -59,6 +64,8 @@ lint: deps kernel-deps
 	$(WITH) go vet ./...
 	go run $(STATICCHECK) ./...
 	$(WITH) go run $(STATICCHECK) ./...
+	scripts/with-mumax go vet $(MUMAX)
+	scripts/with-mumax go run $(STATICCHECK) $(MUMAX)
 	scripts/kernels -check $(KERNELS)
 
 # What drivers of devices load, from the kernels' source. It is committed, so that

@@ -34,7 +34,8 @@ stage() {
 	fi
 	[ $status -ge 124 ] && echo "ended after $limit s or by a signal (status $status)" >>"$log"
 	printf 'FAILED  %-40s %3d s, %s\n' "$name" $((SECONDS - start)) "$log"
-	(grep -B5 -A5 -E 'FAIL|panic:|fatal error|^ended after' "$log" || cat "$log") | tail -n 40 | sed 's/^/        /'
+	grep -v -E '^ *(--- PASS|=== [A-Z]+ )' "$log" | (grep -B5 -A5 -E 'FAIL|panic:|fatal error|^ended after' || tail "$log") |
+		tail -n 40 | sed 's/^/        /'
 	failed+=("$name")
 	return 1
 }
