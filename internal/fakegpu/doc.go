@@ -22,6 +22,7 @@
 //	FAKEGPU_FAIL=api:nth=code,...     see [Driver.Fail]
 //	FAKEGPU_TRACE=1                   a line on standard error for each call
 //	FAKEGPU_CC=90, FAKEGPU_PTX=82     compute capability, newest PTX version
+//	FAKEGPU_STEPS=number              most instructions of a thread of a PTX kernel
 //	FAKEGPU_ARCH=gfx942:xnack-        architecture of the AMD devices
 //
 // # What it does

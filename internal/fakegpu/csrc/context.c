@@ -109,9 +109,9 @@ static void release_all(struct fg_context *c)
 // nothing runs any more.
 void fg_context_destroy(struct fg_context *c)
 {
+	fg_object_remove(&c->object); // nobody gets at it any more
 	close_streams(c);
 	release_all(c);
-	fg_object_remove(&c->object);
 	c->buried = buried;
 	buried = c;
 	fg_changed();

@@ -14,10 +14,10 @@ struct copy {
 	struct fg_operation operation;
 	struct fg_side dst, src; // addresses of the bytes
 	struct fg_extent extent;
-	char *staged;    // rows of a pageable source, contiguous
-	char *before;    // what a pinned source held when the copy was queued
-	bool poisoned;   // a pinned destination was filled when the copy was queued
-	const char *dst_base;
+	char *staged;  // rows of a pageable source, contiguous
+	char *before;  // what a pinned source held when the copy was queued
+	bool poisoned; // a pinned destination was filled when the copy was queued
+	bool strict;
 };
 
 static char *row(const struct fg_side *s, size_t y, size_t z)
@@ -93,7 +93,7 @@ static bool raced(const struct copy *c)
 static int run_copy(struct fg_operation *o)
 {
 	struct copy *c = (struct copy *)o;
-	if (raced(c) && fg_settings.strict)
+	if (raced(c) && c->strict)
 		return FG_LAUNCH_FAILED;
 	for (size_t z = 0; z < c->extent.d; z++)
 		for (size_t y = 0; y < c->extent.h; y++) {
@@ -219,6 +219,7 @@ int fg_copy_box(struct fg_stream *s, struct fg_side dst, struct fg_side src, str
 	c->dst.base = fg_bytes(dst.base);
 	c->src.base = fg_bytes(src.base);
 	c->extent = e;
+	c->strict = fg_settings.strict;
 	count(&to, &from, e);
 	return push_copy(s, c, &to, &from, async);
 }

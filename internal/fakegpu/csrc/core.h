@@ -60,6 +60,7 @@ struct fg_settings {
 	long trace;    // a line for each call
 	long cc;       // compute capability, 90 for 9.0
 	long ptx;      // newest version of PTX, 82 for 8.2
+	long steps;    // most instructions that a thread may run
 	char arch[64]; // of AMD devices
 };
 extern struct fg_settings fg_settings;
@@ -211,6 +212,7 @@ void *fg_address(const void *);
 // What the kernel of this thread may touch, and what it touched wrongly.
 struct fg_access {
 	struct fg_context *context;
+	long steps; // most instructions of a thread
 	char *low[2], *high[2];            // device memory it touched last
 	const char *own_low, *own_high; // the library that it is part of
 	char why[256];
@@ -360,6 +362,7 @@ struct fg_ptx;
 struct fg_ptx_kernel;
 struct fg_code_object;
 struct fieldstone_kernel;
+struct fg_host_library;
 
 enum { FG_MAX_PARAMETERS = 64 };
 
@@ -377,6 +380,7 @@ struct fg_function {
 	const char *name;
 	const struct fg_ptx_kernel *ptx;
 	const struct fieldstone_kernel *host;
+	const struct fg_host_library *library; // of host
 	unsigned max_threads;
 	unsigned parameters;
 	unsigned offsets[FG_MAX_PARAMETERS], sizes[FG_MAX_PARAMETERS];

@@ -150,20 +150,23 @@ CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 
 // ---- modules ----
 
+// Where the options of a load want the compiler's errors, and how long they were.
 struct log {
 	char *text;
 	size_t size;
+	void **length;
 };
 
-// Where the options of a load want the compiler's errors.
-static struct log error_log(unsigned count, const CUjit_option *options, void *const *values)
+static struct log error_log(unsigned count, const CUjit_option *options, void **values)
 {
-	struct log log = {NULL, 0};
+	struct log log = {NULL, 0, NULL};
 	for (unsigned i = 0; i < count; i++) {
-		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER) {
 			log.text = values[i];
-		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+		} else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) {
 			log.size = (uintptr_t)values[i];
+			log.length = &values[i];
+		}
 	}
 	return log;
 }
@@ -179,12 +182,14 @@ static CUresult load(const char *api, CUmodule *module, const void *image, struc
 		status = fg_module_load_ptx(c, image, log.text, log.size, &m);
 	if (status == FG_OK)
 		*module = (CUmodule)m;
+	if (log.text && log.size && log.length)
+		*log.length = (void *)strlen(log.text);
 	return fg_cuda_leave(api, status);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-	return load(__func__, module, image, (struct log){NULL, 0});
+	return load(__func__, module, image, (struct log){NULL, 0, NULL});
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
@@ -213,7 +218,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *file)
 	char *text = read_file(file);
 	if (!text)
 		return fg_cuda_leave(__func__, fg_cuda_enter(__func__) == FG_OK ? FG_FILE_NOT_FOUND : FG_NOT_INITIALIZED);
-	CUresult code = load(__func__, module, text, (struct log){NULL, 0});
+	CUresult code = load(__func__, module, text, (struct log){NULL, 0, NULL});
 	free(text);
 	return code;
 }

@@ -7,58 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct library {
-	char *path;
-	const struct fieldstone_kernel *kernels;
-	struct library *next;
-};
+static struct fg_host_library *libraries;
 
-static struct library *libraries;
-
-bool fg_host_kernels_load(const char *path)
+static int find_bounds(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	for (struct library *l = libraries; l; l = l->next)
-		if (strcmp(l->path, path) == 0)
-			return true;
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!handle) {
-		fg_note("%s", dlerror());
-		return false;
-	}
-	const struct fieldstone_kernel *(*kernels)(void) = (const struct fieldstone_kernel *(*)(void))dlsym(handle, "fieldstone_kernels");
-	void (**check)(const void *, size_t, const char *) = dlsym(handle, "fakegpu_check");
-	if (!kernels || !check) {
-		fg_note("%s isn't a library of kernels", path);
-		dlclose(handle);
-		return false;
-	}
-	*check = fg_access_check;
-	struct library *l = calloc(1, sizeof *l);
-	l->path = strdup(path);
-	l->kernels = kernels();
-	l->next = libraries;
-	libraries = l;
-	return true;
-}
-
-// The library that was loaded last goes first.
-const struct fieldstone_kernel *fg_host_kernel(const char *name)
-{
-	for (struct library *l = libraries; l; l = l->next)
-		for (const struct fieldstone_kernel *k = l->kernels; k; k = k->next)
-			if (strcmp(k->name, name) == 0)
-				return k;
-	return NULL;
-}
-
-struct search {
-	const char *inside, *low, *high;
-};
-
-static int look(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct search *s = arg;
-	const char *low = NULL, *high = NULL;
+	struct fg_host_library *l = arg;
+	const char *inside = (const char *)l->kernels, *low = NULL, *high = NULL;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		const char *from = (const char *)info->dlpi_addr + p->p_vaddr;
@@ -70,19 +24,46 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 			high = from + p->p_memsz;
 	}
 	(void)size;
-	if (s->inside < low || s->inside >= high)
+	if (inside < low || inside >= high)
 		return 0;
-	s->low = low;
-	s->high = high;
+	l->low = low;
+	l->high = high;
 	return 1;
 }
 
-void fg_host_kernel_library(const struct fieldstone_kernel *k, const char **low, const char **high)
+static struct fg_host_library *open_library(const char *path)
 {
-	struct search s = {.inside = (const char *)k};
-	dl_iterate_phdr(look, &s);
-	*low = s.low;
-	*high = s.high;
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		fg_note("%s", dlerror());
+		return NULL;
+	}
+	const struct fieldstone_kernel *(*kernels)(void) = (const struct fieldstone_kernel *(*)(void))dlsym(handle, "fieldstone_kernels");
+	void (*check_with)(fg_check) = (void (*)(fg_check))dlsym(handle, "fakegpu_check_with");
+	if (!kernels || !check_with) {
+		fg_note("%s isn't a library of kernels", path);
+		dlclose(handle);
+		return NULL;
+	}
+	struct fg_host_library *l = calloc(1, sizeof *l);
+	l->path = strdup(path);
+	l->kernels = kernels();
+	l->check_with = check_with;
+	dl_iterate_phdr(find_bounds, l);
+	return l;
+}
+
+bool fg_host_kernels_load(const char *path)
+{
+	for (struct fg_host_library *l = libraries; l; l = l->next)
+		if (strcmp(l->path, path) == 0)
+			return true;
+	struct fg_host_library *l = open_library(path);
+	if (!l)
+		return false;
+	l->next = libraries;
+	libraries = l;
+	return true;
 }
 
 static const char here;
@@ -103,4 +84,16 @@ void fg_host_kernels_beside(void)
 	}
 	if (list)
 		fclose(list);
+}
+
+// The library that was loaded last goes first.
+const struct fieldstone_kernel *fg_host_kernel(const char *name, const struct fg_host_library **library)
+{
+	for (struct fg_host_library *l = libraries; l; l = l->next)
+		for (const struct fieldstone_kernel *k = l->kernels; k; k = k->next)
+			if (strcmp(k->name, name) == 0) {
+				*library = l;
+				return k;
+			}
+	return NULL;
 }

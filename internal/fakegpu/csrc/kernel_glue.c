@@ -3,13 +3,30 @@
 // and store; no other part of a sanitizer is there.
 #include <stddef.h>
 
-__attribute__((visibility("default"))) void (*fakegpu_check)(const void *, size_t, const char *);
+typedef void (*check)(const void *, size_t bytes, const char *what);
+
+// Several drivers of a process may share the library, so each says for the thread that
+// runs a kernel who checks it. The library's own initialisation nobody checks.
+static __thread check check_of_thread;
+
+__attribute__((visibility("default"))) void fakegpu_check_with(check);
+
+void fakegpu_check_with(check fn)
+{
+	check_of_thread = fn;
+}
+
+static void checked(const void *p, size_t n, const char *what)
+{
+	if (check_of_thread)
+		check_of_thread(p, n, what);
+}
 
 #define CHECK(bytes) \
 	void __asan_load##bytes##_noabort(const void *p); \
 	void __asan_store##bytes##_noabort(const void *p); \
-	void __asan_load##bytes##_noabort(const void *p) { fakegpu_check(p, bytes, "load"); } \
-	void __asan_store##bytes##_noabort(const void *p) { fakegpu_check(p, bytes, "store"); }
+	void __asan_load##bytes##_noabort(const void *p) { checked(p, bytes, "load"); } \
+	void __asan_store##bytes##_noabort(const void *p) { checked(p, bytes, "store"); }
 
 CHECK(1)
 CHECK(2)
@@ -25,12 +42,12 @@ void __asan_after_dynamic_init(void);
 
 void __asan_loadN_noabort(const void *p, size_t n)
 {
-	fakegpu_check(p, n, "load");
+	checked(p, n, "load");
 }
 
 void __asan_storeN_noabort(const void *p, size_t n)
 {
-	fakegpu_check(p, n, "store");
+	checked(p, n, "store");
 }
 
 void __asan_handle_no_return(void)

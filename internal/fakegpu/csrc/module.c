@@ -116,7 +116,7 @@ static bool same_parameters(const struct fg_code_kernel *k, const struct fieldst
 static bool from_code_object(struct fg_function *f, const char *name)
 {
 	const struct fg_code_kernel *k = fg_code_object_find(f->module->code, name);
-	const struct fieldstone_kernel *host = fg_host_kernel(name);
+	const struct fieldstone_kernel *host = fg_host_kernel(name, &f->library);
 	if (!k)
 		return false;
 	if (!host || !same_parameters(k, host)) {
@@ -176,6 +176,7 @@ static void run_host_kernel(void *arg)
 	memcpy(arguments, l->arguments, f->bytes);
 	for (unsigned i = 0; i < f->parameters; i++)
 		pointers[i] = arguments + f->offsets[i];
+	f->library->check_with(fg_access_check);
 	f->host->run(f->host, grid, block, pointers);
 }
 
@@ -279,8 +280,11 @@ int fg_launch(const void *function, struct fg_dim grid, struct fg_dim block, str
 	l->grid = grid;
 	l->block = block;
 	l->access.context = s->object.context;
-	if (f->host)
-		fg_host_kernel_library(f->host, &l->access.own_low, &l->access.own_high);
+	l->access.steps = fg_settings.steps;
+	if (f->host) {
+		l->access.own_low = f->library->low;
+		l->access.own_high = f->library->high;
+	}
 	gather(l, pointers, buffer);
 	find_memory(l);
 	l->operation.fault = launch_fault(f);

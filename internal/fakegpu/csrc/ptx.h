@@ -25,7 +25,7 @@ enum {
 	// Which half of a product.
 	PTX_LOW = 1 << 11, PTX_HIGH = 1 << 12, PTX_WIDE = 1 << 13,
 	// State spaces.
-	PTX_GLOBAL = 1 << 14, PTX_PARAM = 1 << 15, PTX_TO = 1 << 16,
+	PTX_GLOBAL = 1 << 14, PTX_PARAM = 1 << 15, PTX_LOCAL = 1 << 28, PTX_TO = 1 << 16,
 	PTX_V2 = 1 << 17, PTX_V4 = 1 << 18,
 	// How predicates combine.
 	PTX_WITH_AND = 1 << 19, PTX_WITH_OR = 1 << 20, PTX_WITH_XOR = 1 << 21,
@@ -43,7 +43,7 @@ enum fg_ptx_compare {
 	PTX_FINITE, PTX_INFINITE, PTX_NUMBER, PTX_NOTANUMBER, PTX_NORMAL, PTX_SUBNORMAL, // of testp
 };
 
-enum fg_ptx_operand_kind { PTX_NOTHING, PTX_REGISTER, PTX_NUMBER_, PTX_SPECIAL, PTX_LABEL, PTX_PARAMETER };
+enum fg_ptx_operand_kind { PTX_NOTHING, PTX_REGISTER, PTX_CONSTANT, PTX_SPECIAL, PTX_LABEL, PTX_PARAMETER };
 
 struct fg_ptx_operand {
 	enum fg_ptx_operand_kind kind;
@@ -69,6 +69,7 @@ struct fg_ptx_instruction {
 	char text[48];
 };
 
+// A parameter, or a variable in the memory of a thread.
 struct fg_ptx_parameter {
 	char name[96];
 	unsigned offset, size;
@@ -86,12 +87,20 @@ struct fg_ptx_label {
 	int line;
 };
 
+enum { FG_PTX_MAX_LOCALS = 8 };
+
+// The memory of a thread begins here, in the addresses that kernels see.
+#define FG_PTX_LOCAL ((uint64_t)1 << 62)
+
 struct fg_ptx_kernel {
 	char name[96];
 	int parameters;
 	struct fg_ptx_parameter parameter[FG_MAX_PARAMETERS];
 	unsigned bytes; // of all parameters
 	unsigned max_threads;
+	unsigned local_bytes; // memory of each thread
+	int locals;
+	struct fg_ptx_parameter local[FG_PTX_MAX_LOCALS];
 	int instructions, registers, families, labels;
 	struct fg_ptx_instruction *instruction;
 	struct fg_ptx_registers *family;

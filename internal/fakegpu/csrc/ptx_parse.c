@@ -157,7 +157,7 @@ static const struct {
 	{"rni", PTX_RNI}, {"rzi", PTX_RZI}, {"rmi", PTX_RMI}, {"rpi", PTX_RPI},
 	{"ftz", PTX_FTZ}, {"sat", PTX_SAT}, {"NaN", PTX_NAN},
 	{"lo", PTX_LOW}, {"hi", PTX_HIGH}, {"wide", PTX_WIDE},
-	{"global", PTX_GLOBAL}, {"param", PTX_PARAM}, {"to", PTX_TO}, {"v2", PTX_V2}, {"v4", PTX_V4},
+	{"global", PTX_GLOBAL}, {"param", PTX_PARAM}, {"local", PTX_LOCAL}, {"to", PTX_TO}, {"v2", PTX_V2}, {"v4", PTX_V4},
 	{"and", PTX_WITH_AND}, {"or", PTX_WITH_OR}, {"xor", PTX_WITH_XOR},
 	{"l", PTX_LEFT}, {"r", PTX_RIGHT}, {"wrap", PTX_WRAP}, {"clamp", PTX_CLAMP},
 	{"nc", PTX_HINT}, {"ca", PTX_HINT}, {"cg", PTX_HINT}, {"cs", PTX_HINT}, {"lu", PTX_HINT}, {"cv", PTX_HINT},
@@ -206,11 +206,11 @@ static const struct instruction {
 	{"cnot", PTX_CNOT, 1, 0, B},
 	{"copysign", PTX_COPYSIGN, 2, 0, F},
 	{"cvt", PTX_CVT, 1, ROUND | ROUND_INTEGER | PTX_FTZ | PTX_SAT, I | F},
-	{"cvta", PTX_CVTA, 1, PTX_TO | PTX_GLOBAL | PTX_PARAM, I},
+	{"cvta", PTX_CVTA, 1, PTX_TO | PTX_GLOBAL | PTX_LOCAL, I},
 	{"div", PTX_DIV, 2, ROUND | PTX_FTZ | PTX_APPROX, I | F},
 	{"exit", PTX_EXIT, 0, 0, 0},
 	{"fma", PTX_FMA, 3, ROUND | PTX_FTZ | PTX_SAT, F},
-	{"ld", PTX_LD, 1, PTX_GLOBAL | PTX_PARAM | VECTOR | PTX_HINT, I | F | B},
+	{"ld", PTX_LD, 1, PTX_GLOBAL | PTX_PARAM | PTX_LOCAL | VECTOR | PTX_HINT, I | F | B},
 	{"mad", PTX_MAD, 3, HALF | ROUND | PTX_FTZ | PTX_SAT, I | F},
 	{"max", PTX_MAX, 2, PTX_FTZ | PTX_NAN, I | F},
 	{"min", PTX_MIN, 2, PTX_FTZ | PTX_NAN, I | F},
@@ -231,7 +231,7 @@ static const struct instruction {
 	{"shl", PTX_SHL, 2, 0, B},
 	{"shr", PTX_SHR, 2, 0, I | B},
 	{"sqrt", PTX_SQRT, 1, ROUND | PTX_FTZ | PTX_APPROX, F},
-	{"st", PTX_ST, 2, PTX_GLOBAL | VECTOR | PTX_HINT, I | F | B},
+	{"st", PTX_ST, 2, PTX_GLOBAL | PTX_LOCAL | VECTOR | PTX_HINT, I | F | B},
 	{"sub", PTX_SUB, 2, ROUND | PTX_FTZ | PTX_SAT, I | F},
 	{"testp", PTX_TESTP, 1, 0, F},
 	{"xor", PTX_XOR, 2, 0, B | P},
@@ -377,7 +377,7 @@ static struct fg_ptx_operand operand(struct parser *p, struct fg_ptx_type type)
 	bool negative = accept(p, '-');
 	expect_word(p, w);
 	if (isdigit((unsigned char)w[0])) {
-		o.kind = PTX_NUMBER_;
+		o.kind = PTX_CONSTANT;
 		if (!number(w, type, negative, &o.value))
 			INVALID(p, "%s isn't a number that is known here", w);
 		return o;
@@ -394,6 +394,12 @@ static struct fg_ptx_operand operand(struct parser *p, struct fg_ptx_type type)
 		if (strcmp(k->parameter[i].name, w) == 0) {
 			o.kind = PTX_PARAMETER;
 			o.index = i;
+			return o;
+		}
+	for (int i = 0; i < k->locals; i++)
+		if (strcmp(k->local[i].name, w) == 0) {
+			o.kind = PTX_CONSTANT;
+			o.value = FG_PTX_LOCAL + k->local[i].offset;
 			return o;
 		}
 	INVALID(p, "%s isn't known", w);
@@ -545,6 +551,17 @@ static void guarded(struct parser *p)
 
 enum { MAX_REGISTERS = 1 << 16 };
 
+static unsigned align_up(unsigned n, unsigned to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static void copy_name(struct parser *p, char *to, size_t size, const char *name)
+{
+	if (snprintf(to, size, "%s", name) >= (int)size)
+		INVALID(p, "%s is too long", name);
+}
+
 static void declare_registers(struct parser *p)
 {
 	struct fg_ptx_kernel *k = p->kernel;
@@ -557,8 +574,7 @@ static void declare_registers(struct parser *p)
 		expect_word(p, w);
 		k->family = realloc(k->family, (size_t)(k->families + 1) * sizeof *k->family);
 		struct fg_ptx_registers *f = &k->family[k->families];
-		if (snprintf(f->prefix, sizeof f->prefix, "%s", w) >= (int)sizeof f->prefix)
-			INVALID(p, "%s is too long", w);
+		copy_name(p, f->prefix, sizeof f->prefix, w);
 		f->type = type;
 		f->first = k->registers;
 		f->count = -1;
@@ -571,6 +587,33 @@ static void declare_registers(struct parser *p)
 			INVALID(p, "too many registers");
 		k->families++;
 	} while (accept(p, ','));
+	expect(p, ';');
+}
+
+// ".local .align 8 .b8 name[32];"
+static void declare_local(struct parser *p)
+{
+	struct fg_ptx_kernel *k = p->kernel;
+	char w[WORD];
+	struct fg_ptx_type type = {0};
+	unsigned align = 1;
+	for (expect_word(p, w); w[0] == '.'; expect_word(p, w)) {
+		if (strcmp(w, ".align") == 0)
+			align = (unsigned)expect_integer(p, 128);
+		else if (!type_named(w + 1, &type) || type.class == PTX_PRED)
+			INVALID(p, "variable of type %s is not supported", w);
+	}
+	if (k->locals == FG_PTX_MAX_LOCALS || type.width == 0 || align == 0)
+		INVALID(p, "variable %s is not supported", w);
+	struct fg_ptx_parameter *v = &k->local[k->locals++];
+	copy_name(p, v->name, sizeof v->name, w);
+	v->size = type.width;
+	if (accept(p, '[')) {
+		v->size *= (unsigned)expect_integer(p, 1 << 16);
+		expect(p, ']');
+	}
+	v->offset = align_up(k->local_bytes, align > type.width ? align : type.width);
+	k->local_bytes = v->offset + v->size;
 	expect(p, ';');
 }
 
@@ -610,6 +653,8 @@ static void statement(struct parser *p)
 	expect_word(p, w);
 	if (strcmp(w, ".reg") == 0)
 		declare_registers(p);
+	else if (strcmp(w, ".local") == 0)
+		declare_local(p);
 	else if (strcmp(w, ".pragma") == 0)
 		skip_statement(p);
 	else if (strcmp(w, ".loc") == 0)
@@ -654,11 +699,6 @@ static void body(struct parser *p)
 
 // ---- kernels ----
 
-static unsigned align_up(unsigned n, unsigned to)
-{
-	return (n + to - 1) / to * to;
-}
-
 // ".param .u64 name", ".param .u64 .ptr .global .align 8 name" or
 // ".param .align 8 .b8 name[24]".
 static void parameter(struct parser *p)
@@ -687,8 +727,7 @@ static void parameter(struct parser *p)
 	if (k->parameters == FG_MAX_PARAMETERS || type.width == 0)
 		INVALID(p, "parameter %s is not supported", w);
 	struct fg_ptx_parameter *q = &k->parameter[k->parameters];
-	if (snprintf(q->name, sizeof q->name, "%s", w) >= (int)sizeof q->name)
-		INVALID(p, "%s is too long", w);
+	copy_name(p, q->name, sizeof q->name, w);
 	q->size = type.width;
 	if (accept(p, '[')) {
 		q->size *= (unsigned)expect_integer(p, 4096);
@@ -723,8 +762,7 @@ static void kernel(struct parser *p)
 	k->max_threads = 1024;
 	char w[WORD];
 	expect_word(p, w);
-	if (snprintf(k->name, sizeof k->name, "%s", w) >= (int)sizeof k->name)
-		INVALID(p, "%s is too long", w);
+	copy_name(p, k->name, sizeof k->name, w);
 	if (accept(p, '(')) {
 		while (!accept(p, ')')) {
 			if (k->parameters)

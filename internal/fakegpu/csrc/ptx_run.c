@@ -15,6 +15,7 @@ struct thread {
 	uint64_t *registers;
 	uint32_t special[SPECIALS];
 	const char *arguments;
+	char *local; // memory of its own
 	struct fg_access *access;
 };
 
@@ -459,7 +460,7 @@ static uint64_t value(const struct thread *t, const struct fg_ptx_operand *o)
 {
 	switch (o->kind) {
 	case PTX_REGISTER: return t->registers[o->index] ^ (uint64_t)o->negated;
-	case PTX_NUMBER_: return o->value;
+	case PTX_CONSTANT: return o->value;
 	case PTX_SPECIAL: return t->special[o->index];
 	default: return 0;
 	}
@@ -490,12 +491,15 @@ static int locate(struct thread *t, const struct fg_ptx_instruction *in, unsigne
 		*out = (char *)t->arguments + t->kernel->parameter[a->index].offset + in->offset;
 		return FG_OK;
 	}
-	uint64_t address = value(t, a) + in->offset;
+	uint64_t address = value(t, a) + in->offset, local = address - FG_PTX_LOCAL;
 	if (address % bytes) {
 		explain_address(t, in, address, "isn't aligned");
 		return FG_MISALIGNED;
 	}
-	*out = fg_access(t->access, address, bytes);
+	if (local < t->kernel->local_bytes && bytes <= t->kernel->local_bytes - local)
+		*out = t->local + local;
+	else
+		*out = fg_access(t->access, address, bytes);
 	if (*out)
 		return FG_OK;
 	explain_address(t, in, address, "isn't memory of the device");
@@ -606,9 +610,6 @@ static void compute(struct thread *t, const struct fg_ptx_instruction *in)
 	set(t, &in->out[0], result(in, a, b, c, d), result_width(in));
 }
 
-// What no kernel of a test takes.
-enum { MAX_STEPS = 100 * 1000 * 1000 };
-
 static bool skipped(const struct thread *t, const struct fg_ptx_instruction *in)
 {
 	return in->guard >= 0 && (t->registers[in->guard] != 0) == in->guard_negated;
@@ -620,7 +621,7 @@ static int run_thread(struct thread *t)
 	int at = 0, status;
 	for (long steps = 0; at < k->instructions; steps++) {
 		const struct fg_ptx_instruction *in = &k->instruction[at++];
-		if (steps == MAX_STEPS) {
+		if (steps == t->access->steps) {
 			explain(t, in, "the thread doesn't end");
 			return FG_LAUNCH_TIMEOUT;
 		}
@@ -657,11 +658,13 @@ int fg_ptx_run(const struct fg_ptx_kernel *k, struct fg_dim grid, struct fg_dim 
 	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, threads = (uint64_t)block.x * block.y * block.z;
 	int status = FG_OK;
 	t.registers = calloc((size_t)k->registers + 1, sizeof *t.registers);
+	t.local = calloc(1, k->local_bytes + 1);
 	for (uint64_t j = blocks; status == FG_OK && j-- > 0;)
 		for (uint64_t i = threads; status == FG_OK && i-- > 0;) {
 			place(&t, i, block, j, grid);
 			status = run_thread(&t);
 		}
 	free(t.registers);
+	free(t.local);
 	return status;
 }

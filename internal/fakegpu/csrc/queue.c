@@ -96,8 +96,12 @@ static bool due(struct fg_stream *s, struct fg_operation *o)
 
 static void delay(unsigned *random)
 {
-	if (fg_settings.mode == FG_DELAYED && fg_settings.delay_us > 0)
-		usleep(rand_r(random) % (unsigned)(fg_settings.delay_us + 1));
+	if (fg_settings.mode != FG_DELAYED || fg_settings.delay_us == 0)
+		return;
+	unsigned us = rand_r(random) % (unsigned)(fg_settings.delay_us + 1);
+	fg_unlock();
+	usleep(us);
+	fg_lock();
 }
 
 // After an asynchronous error nothing of the context runs any more.
@@ -119,9 +123,7 @@ static bool run(struct fg_operation *o)
 
 static void step(struct fg_stream *s, struct fg_operation *o, unsigned *random)
 {
-	fg_unlock();
 	delay(random);
-	fg_lock();
 	bool ran = run(o);
 	s->head = o->next;
 	if (!s->head)

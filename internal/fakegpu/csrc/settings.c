@@ -8,7 +8,7 @@
 
 static const struct fg_settings defaults = {
 	.mode = FG_LAZY, .delay_us = 200, .seed = 1, .devices = 2, .memory = 256 << 20,
-	.cc = 90, .ptx = 82, .arch = "gfx942:sramecc+:xnack-",
+	.cc = 90, .ptx = 82, .steps = 100 * 1000 * 1000, .arch = "gfx942:sramecc+:xnack-",
 };
 
 struct fg_settings fg_settings;
@@ -25,6 +25,7 @@ static const struct {
 	{"TRACE", &fg_settings.trace},
 	{"CC", &fg_settings.cc},
 	{"PTX", &fg_settings.ptx},
+	{"STEPS", &fg_settings.steps},
 };
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
