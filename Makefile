@@ -23,7 +23,7 @@ MUMAX := ./device/cuda/mumax
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-mumax test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test test-go test-race test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -51,6 +51,10 @@ test-race race: deps
 # The adapter to mumax³'s bindings, on the fake driver; see scripts/with-mumax.
 test-mumax: deps
 	scripts/with-mumax go test -race -timeout=20m $(MUMAX)
+
+# What checks a real device runs from start to end, on the fake driver.
+test-device-check: deps device-check-build
+	LD_LIBRARY_PATH=$$(CGO_ENABLED=0 go run ./internal/fakegpu/fakegpudir) FIELDSTONE_CHECK="-size 16 -repeats 1" bench/device-check.sh cuda:0
 
 # One package after another: the ranks of one fill the cores. Only packages that
 # can tell whether MPI is there.
