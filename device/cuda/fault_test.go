@@ -13,7 +13,7 @@ import (
 func TestEveryCallOfTheDriverCanFail(t *testing.T) {
 	gputest.Faults(t, gputest.Config{
 		GPU:       fakegpu.Load(t, "cuda"),
-		Space:     "cuda:0",
+		Space:     "cuda:1",
 		Image:     kernels.TestPTX(),
 		Functions: append(cuda.Functions(), "cuDevicePrimaryCtxRelease"),
 		Quiet: map[string]string{
@@ -22,7 +22,7 @@ func TestEveryCallOfTheDriverCanFail(t *testing.T) {
 			"cuCtxGetDevice":     "there is no current context here",
 		},
 		Release: "cuDevicePrimaryCtxRelease",
-		Forget: cuda.Forget,
+		Forget:  cuda.Forget,
 	}, []gputest.Fault{
 		{Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY", Is: device.ErrOutOfMemory},
 		{Code: 304, Name: "CUDA_ERROR_OPERATING_SYSTEM", Is: device.ErrDriver},

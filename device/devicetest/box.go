@@ -11,19 +11,17 @@ import (
 // A space without box kernels passes these checks: it need not have them.
 var boxChecks = []Check{
 	{Name: "box kernels move the range and nothing else", run: func(c *checker) {
+		s := c.stream()
 		for _, k := range c.boxKernels() {
 			for _, b := range kernelBoxes {
-				for _, r := range b.ranges() {
-					c.moveRange(k, b, r)
-				}
+				c.moveRanges(s, k, b, b.ranges())
 			}
 		}
 	}},
 	{Name: "box kernels keep every kind of number", run: func(c *checker) {
+		s, n := c.stream(), int64(len(narrowKinds))
 		for _, k := range c.boxKernels() {
-			n := int64(len(narrowKinds))
-			b := boxArray{nx: n, ny: 1, nz: 1, sy: n, sz: n}
-			c.moveRange(k, b, cellRange{0, n})
+			c.moveRanges(s, k, boxArray{nx: n, ny: 1, nz: 1, sy: n, sz: n}, []cellRange{{0, n}})
 		}
 	}},
 	{Name: "box kernels round to nearest", run: func(c *checker) {
@@ -168,11 +166,18 @@ func widened(b uint32) uint64 {
 	return math.Float64bits(float64(math.Float32frombits(b)))
 }
 
+// moveRanges launches a kernel for each range.
+func (c *checker) moveRanges(s device.Stream, k boxKernel, b boxArray, ranges []cellRange) {
+	array, packed := c.memory(b.stored()*k.cellBytes()), c.memory(8*(b.cells()+2))
+	for _, r := range ranges {
+		c.moveRange(s, k, b, r, array, packed)
+	}
+}
+
 // moveRange launches a kernel on numbers of every kind, and compares what it
 // should write, and what it should not, with index arithmetic.
-func (c *checker) moveRange(k boxKernel, b boxArray, r cellRange) {
-	stored := b.stored()
-	array, cells := make([]uint32, stored), make([]uint32, r.count)
+func (c *checker) moveRange(s device.Stream, k boxKernel, b boxArray, r cellRange, p, q device.Ptr) {
+	array, cells := make([]uint32, b.stored()), make([]uint32, r.count)
 	for i := range array {
 		array[i] = narrowKinds[i%len(narrowKinds)] ^ uint32(i)<<8&0x3f00
 	}
@@ -189,9 +194,9 @@ func (c *checker) moveRange(k boxKernel, b boxArray, r cellRange) {
 			packed[i+1] = widened(v)
 		}
 	}
+	c.must(s.CopyToDevice(p, k.encode(array)))
+	c.must(s.CopyToDevice(q, words(packed)))
 
-	s := c.stream()
-	p, q := c.load(s, k.encode(array)), c.load(s, words(packed))
 	dst, src := q.Add(8), p.Add(b.at*k.cellBytes())
 	if k.unpack {
 		dst, src = src, dst
