@@ -1,0 +1,403 @@
+package h5
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"unsafe"
+)
+
+const (
+	maxRank = 32
+	// What a file may declare beyond what it has room for: elements of chunks
+	// that were never written read as zeros.
+	maxSparse = 64 << 20
+	// Deflate makes at most this of a byte.
+	maxInflate = 1032
+)
+
+// mark is the attribute that says that bytes are booleans.
+const mark = "bool"
+
+// Write makes a dataset of the shape and writes it; without a shape, a scalar.
+// Groups above it are made if missing. The error wraps fs.ErrExist if there is
+// something at the path.
+func Write[T Element](f *File, path string, data []T, shape ...int) error {
+	err := checkShape(shape)
+	if err == nil {
+		err = checkCount(len(data), shape)
+	}
+	if err != nil {
+		return f.wrap("write", path, "", err)
+	}
+	return f.make("write", path, element{t: typeOf[T]()}, Layout{Shape: shape}, func(o object) error {
+		return put(o, data)
+	})
+}
+
+// CreateDataset makes a dataset without writing to it: its elements are zero,
+// unless Layout.Early leaves them undefined. The error wraps fs.ErrExist if there is
+// something at the path.
+func CreateDataset[T Element](f *File, path string, l Layout) error {
+	if err := l.check(); err != nil {
+		return f.wrap("create dataset", path, "", err)
+	}
+	return f.make("create dataset", path, element{t: typeOf[T]()}, l, func(object) error { return nil })
+}
+
+// make creates a dataset and fills it.
+func (f *File) make(op, path string, e element, l Layout, fill func(object) error) error {
+	if err := checkPath(path); err != nil {
+		return f.wrap(op, path, "", err)
+	}
+	return f.do(op, path, "", true, func() error {
+		if err := f.absent(path); err != nil {
+			return err
+		}
+		return f.change(func() error {
+			o, err := f.h.makeDataset(path, e, l)
+			if err != nil {
+				return err
+			}
+			return closing(o, func(o object) error {
+				if e.t == Bool {
+					if err := setAttribute(o, mark, []int8{1}, nil); err != nil {
+						return err
+					}
+				}
+				return fill(o)
+			})
+		})
+	})
+}
+
+func put[T Element](o object, data []T) error {
+	if len(data) == 0 {
+		return nil
+	}
+	info, err := o.info()
+	if err != nil {
+		return err
+	}
+	return o.write(info, bufferOf(data), nil)
+}
+
+// Read gives all elements of a dataset, in C order, and its shape. The type of the
+// elements must be T; see ReadAs for one that would fit into it.
+func Read[T Element](f *File, path string) (data []T, shape []int, err error) {
+	err = f.on("read", path, "", false, func(o object) (err error) {
+		data, shape, err = get[T](f, o, false)
+		return err
+	})
+	return data, shape, err
+}
+
+// ReadAs is Read for elements of any type all values of which are values of T, such
+// as integers of fewer bits.
+func ReadAs[T Element](f *File, path string) (data []T, shape []int, err error) {
+	err = f.on("read", path, "", false, func(o object) (err error) {
+		data, shape, err = get[T](f, o, true)
+		return err
+	})
+	return data, shape, err
+}
+
+func get[T Element](f *File, o object, widen bool) ([]T, []int, error) {
+	info, err := o.info()
+	if err != nil {
+		return nil, nil, err
+	}
+	t := typeOf[T]()
+	if err := wantType(info, t, widen); err != nil {
+		return nil, nil, err
+	}
+	if info.Null {
+		return nil, nil, fmt.Errorf("%w: it has no elements, not even a scalar", ErrShape)
+	}
+	if err := f.checkRoom(info, info.Shape); err != nil {
+		return nil, nil, err
+	}
+	data := make([]T, info.Elements())
+	if len(data) > 0 {
+		if err := o.read(info, bufferOf(data), nil); err != nil {
+			return nil, nil, err
+		}
+		if err := checkBools(data); err != nil {
+			return nil, nil, err
+		}
+	}
+	return data, info.Shape, nil
+}
+
+// ReadSlab reads the part of a dataset that begins at start and has count elements
+// along each axis. There must be room for just these in dst. The type of the elements
+// must be T. After an error the content of dst is undefined.
+func ReadSlab[T Element](f *File, path string, dst []T, start, count []int) error {
+	return f.on("read", path, "", false, func(o object) error {
+		info, err := slabInfo(o, len(dst), typeOf[T](), start, count)
+		if err == nil {
+			err = f.checkRoom(info, count)
+		}
+		if err != nil || len(dst) == 0 {
+			return err
+		}
+		if err := o.read(info, bufferOf(dst), &slab{start, count}); err != nil {
+			return err
+		}
+		return checkBools(dst)
+	})
+}
+
+// WriteSlab writes the part of a dataset that begins at start and has count elements
+// along each axis, which are those of src. The type of the elements must be T.
+func WriteSlab[T Element](f *File, path string, src []T, start, count []int) error {
+	return f.on("write", path, "", true, func(o object) error {
+		info, err := slabInfo(o, len(src), typeOf[T](), start, count)
+		if err != nil || len(src) == 0 {
+			return err
+		}
+		return f.change(func() error { return o.write(info, bufferOf(src), &slab{start, count}) })
+	})
+}
+
+func slabInfo(o object, n int, t Type, start, count []int) (Info, error) {
+	info, err := o.info()
+	if err != nil {
+		return info, err
+	}
+	if err := wantType(info, t, false); err != nil {
+		return info, err
+	}
+	if len(info.Shape) == 0 || len(start) != len(info.Shape) || len(count) != len(info.Shape) {
+		return info, fmt.Errorf("%w: start %v and count %v of a dataset of shape %v", ErrShape, start, count, info.Shape)
+	}
+	for i, d := range info.Shape {
+		if start[i] < 0 || count[i] < 0 || start[i] > d || count[i] > d-start[i] {
+			return info, fmt.Errorf("%w: start %v and count %v of a dataset of shape %v", ErrShape, start, count, info.Shape)
+		}
+	}
+	return info, checkCount(n, count)
+}
+
+// Extend makes the first axis of a dataset n long, at least what it is. What is new
+// is zero, or undefined where the dataset reserves its place early.
+func (f *File) Extend(path string, n int) error {
+	return f.on("extend", path, "", true, func(o object) error {
+		info, err := o.info()
+		if err != nil {
+			return err
+		}
+		if err := wantKind(o, Dataset); err != nil {
+			return err
+		}
+		if len(info.Shape) == 0 || n < info.Shape[0] || info.Max[0] != Unlimited && n > info.Max[0] {
+			return fmt.Errorf("%w: shape %v, at most %v, can't become %d long", ErrShape, info.Shape, info.Max, n)
+		}
+		shape := slices.Clone(info.Shape)
+		shape[0] = n
+		if err := checkShape(shape); err != nil {
+			return err
+		}
+		return f.change(func() error { return o.extend(shape) })
+	})
+}
+
+// Pieces says where the rows first to first+n of the first axis are in the file, in
+// C order: the place to write them to with other means. What the file has open or not
+// yet flushed must not be mixed with that. Compressed data and data without a place
+// is an error.
+func (f *File) Pieces(path string, first, n int) ([]Piece, error) {
+	var pieces []Piece
+	err := f.on("locate", path, "", false, func(o object) error {
+		info, err := o.info()
+		if err != nil {
+			return err
+		}
+		if err := wantKind(o, Dataset); err != nil {
+			return err
+		}
+		if info.elsewhere || info.Filters > 0 || info.Type.size() == 0 {
+			return fmt.Errorf("%w: its data is not in the file as it is", ErrKind)
+		}
+		if len(info.Shape) == 0 || first < 0 || n < 0 || first > info.Shape[0] || n > info.Shape[0]-first {
+			return fmt.Errorf("%w: rows %d to %d of shape %v", ErrShape, first, first+n, info.Shape)
+		}
+		pieces, err = locate(o, info, first, n)
+		return err
+	})
+	return pieces, err
+}
+
+func locate(o object, info Info, first, n int) ([]Piece, error) {
+	if info.Elements() == 0 || n == 0 {
+		return nil, nil
+	}
+	rank := len(info.Shape)
+	if info.Chunk == nil {
+		offset, err := o.contiguous()
+		if err != nil {
+			return nil, err
+		}
+		row := int64(info.Elements()/info.Shape[0]) * info.bytes
+		p := Piece{Start: make([]int, rank), Count: slices.Clone(info.Shape), Offset: offset + int64(first)*row, Bytes: int64(n) * row}
+		p.Start[0], p.Count[0] = first, n
+		return []Piece{p}, nil
+	}
+	var pieces []Piece
+	start := make([]int, rank)
+	start[0] = first - first%info.Chunk[0]
+	for start[0] < first+n {
+		p := Piece{Start: slices.Clone(start), Count: make([]int, rank)}
+		for i := range rank {
+			p.Count[i] = min(info.Chunk[i], info.Shape[i]-start[i])
+		}
+		var err error
+		if p.Offset, p.Bytes, err = o.chunk(start); err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, p)
+		axis := rank - 1
+		for start[axis] += info.Chunk[axis]; axis > 0 && start[axis] >= info.Shape[axis]; start[axis] += info.Chunk[axis] {
+			start[axis] = 0
+			axis--
+		}
+	}
+	return pieces, nil
+}
+
+func wantType(info Info, t Type, widen bool) error {
+	if info.Kind != Dataset {
+		return fmt.Errorf("%w: it is a %v, not a %v", ErrKind, info.Kind, Dataset)
+	}
+	if info.Type == t || widen && info.Type.widens(t) {
+		return nil
+	}
+	if info.Type == Unknown {
+		return fmt.Errorf("%w: %s of %d bytes, not %v", ErrType, info.Class, info.bytes, t)
+	}
+	return fmt.Errorf("%w: %v, not %v", ErrType, info.Type, t)
+}
+
+// checkRoom compares what a file declares with what it can hold, before memory is
+// reserved for that much.
+func (f *File) checkRoom(info Info, shape []int) error {
+	if info.elsewhere {
+		return fmt.Errorf("%w: its data is in another file", ErrLink)
+	}
+	if info.foreign {
+		return fmt.Errorf("%w: it has a filter that is not built in", ErrType)
+	}
+	size, err := f.onDisk()
+	if err != nil {
+		return err
+	}
+	room := info.Storage
+	if room > size {
+		return fmt.Errorf("%w: %d bytes of data in a file of %d", ErrTooLarge, room, size)
+	}
+	if info.Filters > 0 {
+		room *= maxInflate
+	}
+	room += maxSparse
+	for _, s := range [][]int{shape, info.Chunk} {
+		n, ok := product(s)
+		if s == nil {
+			n, ok = 1, true
+		}
+		high, total := bits.Mul64(uint64(n), uint64(info.bytes))
+		if !ok || high != 0 || total > uint64(room) {
+			return fmt.Errorf("%w: shape %v of %d bytes each, with %d bytes of data in the file", ErrTooLarge, s, info.bytes, info.Storage)
+		}
+		if info.Filters == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// onDisk is the size that the file has, or will have.
+func (f *File) onDisk() (int64, error) {
+	if !f.writable {
+		return f.size, nil
+	}
+	want, got, err := f.h.ends()
+	return max(want, got), err
+}
+
+// checkBools looks whether bytes that were read are booleans.
+func checkBools[T Element](data []T) error {
+	if typeOf[T]() != Bool {
+		return nil
+	}
+	for i, b := range unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)) {
+		if b > 1 {
+			clear(data)
+			return fmt.Errorf("%w: element %d is %d, which is no bool", ErrType, i, b)
+		}
+	}
+	return nil
+}
+
+// product multiplies extents; false if that overflows.
+func product(shape []int) (int, bool) {
+	n := uint64(1)
+	for _, d := range shape {
+		high, low := bits.Mul64(n, uint64(d))
+		if d < 0 || high != 0 || low > math.MaxInt64/16 {
+			return 0, false
+		}
+		n = low
+	}
+	return int(n), true
+}
+
+func checkShape(shape []int) error {
+	if len(shape) > maxRank {
+		return fmt.Errorf("%w: %d axes, at most %d", ErrShape, len(shape), maxRank)
+	}
+	for _, d := range shape {
+		if d < 0 {
+			return fmt.Errorf("%w: %v", ErrShape, shape)
+		}
+	}
+	if _, ok := product(shape); !ok {
+		return fmt.Errorf("%w: %v has too many elements", ErrShape, shape)
+	}
+	return nil
+}
+
+func checkCount(n int, shape []int) error {
+	if want, ok := product(shape); !ok || n != want {
+		return fmt.Errorf("%w: %d elements for shape %v", ErrShape, n, shape)
+	}
+	return nil
+}
+
+func (l Layout) check() error {
+	if err := checkShape(l.Shape); err != nil {
+		return err
+	}
+	if l.Chunk == nil {
+		if l.Extendible || l.Deflate != 0 {
+			return fmt.Errorf("%w: only chunks can be extended or compressed", ErrShape)
+		}
+		return nil
+	}
+	if len(l.Chunk) != len(l.Shape) || len(l.Shape) == 0 {
+		return fmt.Errorf("%w: chunks %v of shape %v", ErrShape, l.Chunk, l.Shape)
+	}
+	for i, d := range l.Chunk {
+		// The library wants chunks within axes of fixed extent.
+		if d <= 0 || d > l.Shape[i] && !(i == 0 && l.Extendible) {
+			return fmt.Errorf("%w: chunks %v of shape %v", ErrShape, l.Chunk, l.Shape)
+		}
+	}
+	if n, ok := product(l.Chunk); !ok || n >= 1<<32/8 {
+		return fmt.Errorf("%w: chunks %v, not below 4 GiB", ErrShape, l.Chunk)
+	}
+	if l.Deflate < 0 || l.Deflate > 9 || l.Deflate > 0 && l.Early {
+		return fmt.Errorf("%w: deflate %d, early %v", ErrShape, l.Deflate, l.Early)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package h5
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Storing says how strings of a list are stored.
+type Storing int
+
+const (
+	// Fixed gives every string the length of the longest, with NULs behind.
+	Fixed Storing = iota
+	// Variable gives every string its own length.
+	Variable
+)
+
+// WriteString makes a dataset of one string, which is UTF-8 without NUL.
+func (f *File) WriteString(path, s string) error {
+	if err := checkText(s); err != nil {
+		return f.wrap("write", path, "", err)
+	}
+	return f.make("write", path, textElement([]string{s}, Fixed), Layout{}, func(o object) error {
+		return putText(o, []string{s}, Fixed)
+	})
+}
+
+// WriteStrings makes a dataset with one axis of strings, which are UTF-8 without
+// NUL.
+func (f *File) WriteStrings(path string, list []string, how Storing) error {
+	if err := checkText(list...); err != nil {
+		return f.wrap("write", path, "", err)
+	}
+	return f.make("write", path, textElement(list, how), Layout{Shape: []int{len(list)}}, func(o object) error {
+		return putText(o, list, how)
+	})
+}
+
+// ReadString gives the string of a dataset that is one; of any length, padding and
+// character set, as its bytes are. A dataset of strings with no element at all is the
+// empty string.
+func (f *File) ReadString(path string) (string, error) {
+	var s string
+	err := f.on("read", path, "", false, func(o object) (err error) {
+		s, err = oneText(f, o)
+		return err
+	})
+	return s, err
+}
+
+// ReadStrings gives the strings of a dataset with one axis.
+func (f *File) ReadStrings(path string) ([]string, error) {
+	var list []string
+	err := f.on("read", path, "", false, func(o object) (err error) {
+		list, err = texts(f, o)
+		return err
+	})
+	return list, err
+}
+
+// SetAttributeString gives an object an attribute of one string. It replaces an
+// attribute of that name.
+func (f *File) SetAttributeString(path, name, s string) error {
+	return f.setText(path, name, []string{s}, Fixed, nil)
+}
+
+// SetAttributeStrings gives an object an attribute with one axis of strings.
+func (f *File) SetAttributeStrings(path, name string, list []string, how Storing) error {
+	return f.setText(path, name, list, how, []int{len(list)})
+}
+
+func (f *File) setText(path, name string, list []string, how Storing, shape []int) error {
+	err := checkAttributeName(name)
+	if err == nil {
+		err = checkText(list...)
+	}
+	if err != nil {
+		return f.wrap("write", path, name, err)
+	}
+	return f.on("write", path, name, true, func(o object) error {
+		return f.change(func() error {
+			a, err := o.makeAttribute(name, textElement(list, how), shape)
+			if err != nil {
+				return err
+			}
+			return closing(a, func(a object) error { return putText(a, list, how) })
+		})
+	})
+}
+
+// AttributeString is ReadString for an attribute.
+func (f *File) AttributeString(path, name string) (string, error) {
+	var s string
+	err := f.onAttribute(path, name, func(a object) (err error) {
+		s, err = oneText(f, a)
+		return err
+	})
+	return s, err
+}
+
+// AttributeStrings is ReadStrings for an attribute.
+func (f *File) AttributeStrings(path, name string) ([]string, error) {
+	var list []string
+	err := f.onAttribute(path, name, func(a object) (err error) {
+		list, err = texts(f, a)
+		return err
+	})
+	return list, err
+}
+
+// The library reads the strings of an attribute all at once, whatever they take.
+const maxAttributeStrings = 4096
+
+func checkText(list ...string) error {
+	for i, s := range list {
+		if at := strings.IndexByte(s, 0); at >= 0 {
+			return fmt.Errorf("%w: string %d has a NUL at byte %d", ErrText, i, at)
+		}
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("%w: string %d is not UTF-8: %.40q", ErrText, i, s)
+		}
+	}
+	return nil
+}
+
+// textElement is the type of strings as they are stored. No type is empty, so that
+// the empty string is a NUL.
+func textElement(list []string, how Storing) element {
+	if how == Variable {
+		return element{t: String}
+	}
+	length := 1
+	for _, s := range list {
+		length = max(length, len(s))
+	}
+	return element{t: String, length: length}
+}
+
+func putText(o object, list []string, how Storing) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if how == Variable {
+		return o.writeVariable(list)
+	}
+	length := textElement(list, how).length
+	b := make([]byte, len(list)*length)
+	for i, s := range list {
+		copy(b[i*length:], s)
+	}
+	return o.writeFixed(b)
+}
+
+func oneText(f *File, o object) (string, error) {
+	info, err := textInfo(o)
+	if err != nil || info.Null {
+		return "", err
+	}
+	if len(info.Shape) != 0 {
+		return "", fmt.Errorf("%w: shape %v, not one string", ErrShape, info.Shape)
+	}
+	list, err := getText(f, o, info)
+	if err != nil {
+		return "", err
+	}
+	return list[0], nil
+}
+
+func texts(f *File, o object) ([]string, error) {
+	info, err := textInfo(o)
+	if err != nil || info.Null {
+		return nil, err
+	}
+	if len(info.Shape) != 1 {
+		return nil, fmt.Errorf("%w: shape %v, not a list of strings", ErrShape, info.Shape)
+	}
+	return getText(f, o, info)
+}
+
+func textInfo(o object) (Info, error) {
+	info, err := o.info()
+	if err == nil {
+		err = wantText(info)
+	}
+	return info, err
+}
+
+func wantText(info Info) error {
+	switch {
+	case info.Kind != Dataset:
+		return fmt.Errorf("%w: it is a %v, not a %v", ErrKind, info.Kind, Dataset)
+	case info.Type == Unknown:
+		return fmt.Errorf("%w: %s, not %v", ErrType, info.Class, String)
+	case info.Type != String:
+		return fmt.Errorf("%w: %v, not %v", ErrType, info.Type, String)
+	}
+	return nil
+}
+
+func getText(f *File, o object, info Info) ([]string, error) {
+	if err := f.checkRoom(info, info.Shape); err != nil {
+		return nil, err
+	}
+	n := info.Elements()
+	if n == 0 {
+		return []string{}, nil
+	}
+	if info.Variable {
+		// Many strings can lie at one and the same place of the file.
+		size, err := f.onDisk()
+		if err != nil {
+			return nil, err
+		}
+		if info.attribute && n > maxAttributeStrings {
+			return nil, fmt.Errorf("%w: %d strings in an attribute, at most %d", ErrTooLarge, n, maxAttributeStrings)
+		}
+		limit := size + maxSparse
+		return o.readVariable(info, limit)
+	}
+	b := make([]byte, n*info.Length)
+	if err := o.readStored(b); err != nil {
+		return nil, err
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = string(info.unpad(b[i*info.Length : (i+1)*info.Length]))
+	}
+	return list, nil
+}
+
+// unpad cuts what fills a string up to its length.
+func (i Info) unpad(b []byte) []byte {
+	switch i.padding {
+	case nullTerminated:
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			return b[:end]
+		}
+		return b
+	case spacePadded:
+		return bytes.TrimRight(b, " ")
+	default:
+		return bytes.TrimRight(b, "\x00")
+	}
+}
+
+// The library's numbers for what fills strings up.
+const (
+	nullTerminated = 0
+	spacePadded    = 2
+)
