@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,6 +56,26 @@ func TestHashIsThatOfTheVectors(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("only %d vectors", len(seen))
+	}
+}
+
+func TestThePageGivesHashesOfVectors(t *testing.T) {
+	page, err := os.ReadFile("../docs/record-hash.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, v := range readVectors(t) {
+		known[v.Hash] = true
+	}
+	hashes := regexp.MustCompile(`[0-9a-f]{64}`).FindAllString(string(page), -1)
+	if len(hashes) != 2 {
+		t.Errorf("the page has %d hashes", len(hashes))
+	}
+	for _, hash := range hashes {
+		if !known[hash] {
+			t.Errorf("%s is that of no vector", hash)
+		}
 	}
 }
 
