@@ -18,6 +18,9 @@ type driver struct{}
 
 func init() { device.RegisterDriver(kind, driver{}) }
 
+// soname is the name of the driver library; a variable for tests.
+var soname = "libcuda.so.1"
+
 // loaded is the driver library once it could be loaded.
 var loaded struct {
 	sync.Mutex
@@ -28,7 +31,7 @@ func load() (*library, error) {
 	loaded.Lock()
 	defer loaded.Unlock()
 	if loaded.lib == nil {
-		found, err := dl.Open("libcuda.so.1")
+		found, err := dl.Open(soname)
 		if err != nil {
 			return nil, err
 		}

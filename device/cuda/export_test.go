@@ -10,9 +10,9 @@ func Functions() []string {
 	return slices.Sorted(maps.Keys(new(library).functions()))
 }
 
-// Forget makes the next opening load the library again.
-func Forget() {
+// Use makes the next opening load the library, of this name.
+func Use(name string) {
 	loaded.Lock()
 	defer loaded.Unlock()
-	loaded.lib = nil
+	soname, loaded.lib = name, nil
 }

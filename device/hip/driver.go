@@ -19,7 +19,7 @@ type driver struct{}
 func init() { device.RegisterDriver(kind, driver{}) }
 
 // names are those of ROCm 7, 6 and 5, and the one that development packages
-// have.
+// have. A variable for tests.
 var names = []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}
 
 // loaded is the library once it could be loaded.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -328,8 +329,19 @@ func (l *library) Fill(p device.Ptr, value byte, bytes int64, s uintptr) gpu.Cod
 	return l.result(l.memset.Call4(uintptr(p), uintptr(value), uintptr(bytes), s))
 }
 
-// LoadModule has no log: the runtime ignores the options that ask for one.
+const invalidImage = 200
+
+// magics are the first bytes of a code object, of a bundle, and of a compressed one.
+var magics = [][]byte{[]byte("\x7fELF"), []byte("__CLANG_OFFLOAD_BUNDLE__"), []byte("CCOB")}
+
+// LoadModule has no log of the runtime's, which ignores the options that ask for
+// one. It isn't told the image's length either, so it gets none that is too short
+// to be told from others.
 func (l *library) LoadModule(image []byte) (uintptr, string, gpu.Code) {
+	known := func(magic []byte) bool { return bytes.HasPrefix(image, magic) }
+	if !slices.ContainsFunc(magics, known) {
+		return 0, "neither a code object nor a bundle of them", invalidImage
+	}
 	module, c := l.moduleLoadData.Out(uintptr(unsafe.Pointer(unsafe.SliceData(image))))
 	return module, "", l.result(c)
 }

@@ -1,0 +1,6 @@
+//go:build linux && race
+
+package gputest
+
+// raceDetector says that pools lose what they hold, so that calls allocate.
+const raceDetector = true
