@@ -187,6 +187,7 @@ func buildBase(dir string) error {
 		os.Symlink("libamdhip64.so."+newestHIP(), filepath.Join(dir, "libamdhip64.so")))
 }
 
+// object is what a file is compiled to: name.o.
 type object struct {
 	name, source string
 	flags        []string
@@ -195,14 +196,14 @@ type object struct {
 func objects() []object {
 	var all []object
 	for _, name := range slices.Concat(coreFiles, cudaFiles, hipFiles) {
-		o := object{name: name, source: name}
+		o := object{name: name, source: "csrc/" + name + ".c"}
 		if slices.Contains(fastFiles, name) {
 			o.flags = []string{"-O2"}
 		}
 		all = append(all, o)
 	}
 	for _, v := range hipVersions {
-		all = append(all, object{name: "hip" + v, source: "hip", flags: []string{"-DHIP_VERSION=" + v}})
+		all = append(all, object{name: "hip" + v, source: "csrc/hip.c", flags: []string{"-DHIP_VERSION=" + v}})
 	}
 	return all
 }
@@ -215,7 +216,7 @@ func compileAll(dir string, objects []object) error {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			errs[i] = run(dir, cCompiler, slices.Concat(cFlags, o.flags, []string{"-c", "csrc/" + o.source + ".c", "-o", o.name + ".o"})...)
+			errs[i] = run(dir, cCompiler, slices.Concat(cFlags, o.flags, []string{"-c", o.source, "-o", o.name + ".o"})...)
 		})
 	}
 	wg.Wait()
