@@ -147,6 +147,24 @@ func TestRestartOnAnotherDeviceEqualsUninterruptedRun(t *testing.T) {
 	}
 }
 
+// With one rank nothing but checkpoints comes from the device: the owned cells, once
+// each time. What goes there is the start, ghost cells included.
+func TestCheckpointsCopyTheOwnedCellsOnce(t *testing.T) {
+	set := small(t)
+	set.device = "watched"
+	watch.opened = nil
+	runRanks(t, 1, set)
+	n := set.grid
+	cells, padded := int64(n[0]*n[1]*n[2]), int64((n[0]+2)*(n[1]+2)*(n[2]+2))
+	got := watch.opened[0].Transfers()
+	if want := 3 * 8 * cells; got.ToHost.Bytes != want {
+		t.Errorf("%d bytes came from the device, want %d", got.ToHost.Bytes, want)
+	}
+	if want := 8 * padded; got.ToDevice.Bytes != want {
+		t.Errorf("%d bytes went to the device, want %d", got.ToDevice.Bytes, want)
+	}
+}
+
 // The energy includes the faces between ranks, once each.
 func TestMeasuresDontDependOnDeviceAndRanks(t *testing.T) {
 	measure := func(ranks int, set settings) (energy, share float64) {

@@ -15,7 +15,15 @@ import (
 	"github.com/fieldstone-io/fieldstone/publish"
 )
 
-func TestMain(m *testing.M) { os.Exit(mpitest.Main(m)) }
+// asCommand is set in the environment of a test binary that is to be the command.
+const asCommand = "ALLENCAHN_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(mpitest.Main(m))
+}
 
 func init() {
 	mpitest.Register("allencahn", func(c *comm.Comm, args []string) error {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"os"
+	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -105,20 +107,33 @@ func TestHelpIsNoError(t *testing.T) {
 }
 
 func TestExitStatus(t *testing.T) {
-	tiny := []string{"-nx", "4", "-ny", "4", "-nz", "4", "-steps", "2", "-progress=false"}
 	for _, tc := range []struct {
-		name string
-		args []string
-		want int
+		name   string
+		args   []string
+		status int
+		says   string // one line of it is enough
 	}{
-		{"a run that ends", nil, 0},
-		{"help", []string{"-h"}, 0},
-		{"a device that isn't there", []string{"-device", "emulated:99"}, 1},
-		{"a wrong flag", []string{"-dt", "5"}, 2},
+		{"a run that ends", nil, 0, "step 2 of 2 (100 %)"},
+		{"help", []string{"-h"}, 0, "Usage of allencahn"},
+		{"a device that isn't there", []string{"-device", "emulated:99"}, 1,
+			`allencahn: rank 0: -device emulated:99: open device "emulated:99": unavailable`},
+		{"a bundle that isn't there", []string{"-device", "emulated", "-restart", "nowhere"}, 1, "allencahn: restart: rank 0: stat nowhere"},
+		{"a wrong flag", []string{"-dt", "5"}, 2, "allencahn: -dt is 5, must be at most"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := command(append(tiny[:len(tiny):len(tiny)], tc.args...)); got != tc.want {
-				t.Errorf("status is %d, want %d", got, tc.want)
+			// A process of its own, since MPI can't begin twice in one.
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := exec.Command(self, append([]string{"-nx", "4", "-ny", "4", "-nz", "4", "-steps", "2"}, tc.args...)...)
+			c.Env = append(os.Environ(), asCommand+"=1")
+			output, err := c.CombinedOutput()
+			if c.ProcessState == nil {
+				t.Fatal(err)
+			}
+			if got := c.ProcessState.ExitCode(); got != tc.status || !strings.Contains(string(output), tc.says) {
+				t.Errorf("status is %d, want %d, with %q:\n%s", got, tc.status, tc.says, output)
 			}
 		})
 	}
