@@ -329,6 +329,14 @@ func TestCallsDoNotAllocate(t *testing.T) {
 	gputest.Allocations(t, open(t, "cuda:0"), kernels.TestPTX())
 }
 
+// The fake driver's own time is part of it.
+func BenchmarkCalls(b *testing.B) {
+	gpu := fakegpu.Load(b, "cuda")
+	gpu.Set(b, fakegpu.Eager)
+	space := open(b, "cuda:0")
+	gputest.Benchmark(b, space, kernels.TestPTX())
+}
+
 func TestHostMemory(t *testing.T) {
 	gpu := fakegpu.Load(t, "cuda")
 	s := newSolver(t)

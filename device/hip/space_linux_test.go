@@ -258,6 +258,14 @@ func TestCallsDoNotAllocate(t *testing.T) {
 	gputest.Allocations(t, space, image(t, space))
 }
 
+// The fake driver's own time is part of it.
+func BenchmarkCalls(b *testing.B) {
+	gpu := load(b, "7")
+	gpu.Set(b, fakegpu.Eager)
+	space := open(b, "hip:1")
+	gputest.Benchmark(b, space, image(b, space))
+}
+
 func TestHostMemory(t *testing.T) {
 	for _, version := range versions {
 		t.Run("ROCm "+version, func(t *testing.T) {

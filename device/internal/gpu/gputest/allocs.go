@@ -11,13 +11,48 @@ import (
 // Allocations checks that calls which put work into a queue, or wait for it, leave
 // nothing to the garbage collector.
 func Allocations(t *testing.T, space device.Space, image []byte) {
-	w := newWork(t, space, image)
+	for _, tt := range newWork(t, space, image).calls() {
+		t.Run(tt.name, func(t *testing.T) {
+			var err error
+			n := testing.AllocsPerRun(100, func() {
+				if e := tt.call(); e != nil {
+					err = e
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n != 0 && !raceDetector {
+				t.Errorf("%v allocations for a call", n)
+			}
+			must(t, space.Synchronize())
+		})
+	}
+}
+
+// Benchmark measures what a call costs the host.
+func Benchmark(b *testing.B, space device.Space, image []byte) {
+	for _, tt := range newWork(b, space, image).calls() {
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				must(b, tt.call())
+			}
+			must(b, space.Synchronize())
+		})
+	}
+}
+
+type call struct {
+	name string
+	call func() error
+}
+
+// calls returns those that a program makes again and again.
+func (w *work) calls() []call {
 	pitch := device.Pitch{Row: 64, Rows: 8}
 	box := device.Extent{Row: 40, Rows: 5, Slices: 3}
-	for _, tt := range []struct {
-		name string
-		call func() error
-	}{
+	return []call{
 		{"copy to device", func() error { return w.stream.CopyToDevice(w.p, w.pinned) }},
 		{"copy to host", func() error { return w.stream.CopyToHost(w.pinned, w.p) }},
 		{"copy on device", func() error { return w.stream.CopyOnDevice(w.p, w.p.Add(2048), 2048) }},
@@ -32,22 +67,6 @@ func Allocations(t *testing.T, space device.Space, image []byte) {
 		{"query stream", func() error { _, err := w.stream.Query(); return err }},
 		{"synchronize event", w.event.Synchronize},
 		{"synchronize stream", w.stream.Synchronize},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var err error
-			n := testing.AllocsPerRun(100, func() {
-				if e := tt.call(); e != nil {
-					err = e
-				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n != 0 && !raceDetector {
-				t.Errorf("%v allocations for a call", n)
-			}
-			must(t, w.stream.Synchronize())
-		})
 	}
 }
 
