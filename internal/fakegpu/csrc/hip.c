@@ -40,7 +40,6 @@ static const struct error {
 	[FG_LAUNCH_TIMEOUT] = ERROR(LaunchTimeOut),
 	[FG_REGISTERED] = ERROR(HostMemoryAlreadyRegistered),
 	[FG_NOT_REGISTERED] = ERROR(HostMemoryNotRegistered),
-	[FG_PRIMARY_ACTIVE] = ERROR(SetOnActiveProcess),
 	[FG_NOT_SUPPORTED] = ERROR(NotSupported),
 	[FG_UNKNOWN] = ERROR(Unknown),
 };

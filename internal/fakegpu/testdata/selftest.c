@@ -52,7 +52,7 @@ static int64_t misuses(void)
 
 // ---- many threads ----
 
-enum { THREADS = 4, ROUNDS = 10, CELLS = 1000 };
+enum { THREADS = 4, ROUNDS = 5, CELLS = 1000 };
 
 struct shared {
 	CUcontext context;
@@ -230,7 +230,7 @@ static void test_hip(const char *image)
 #ifndef __SANITIZE_THREAD__ // these tests have but one thread
 
 #ifndef DAMAGES
-#define DAMAGES 2000
+#define DAMAGES 500
 #endif
 
 static unsigned random_state = 1;
@@ -313,7 +313,7 @@ int main(int argc, char **argv)
 		test_canaries();
 		test_sticky(ptx);
 		test_hip(image);
-		for (int j = 0; j < 10; j++)
+		for (int j = 0; j < 5; j++)
 			test_reset(ptx);
 	}
 #ifndef __SANITIZE_THREAD__
