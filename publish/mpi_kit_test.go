@@ -30,11 +30,12 @@ func TestMain(m *testing.M) { os.Exit(mpitest.Main(m)) }
 type space struct {
 	single   bool // float32
 	onDevice bool
+	path     field.Path // from and to the device
 }
 
 func (s space) String() string {
 	return fmt.Sprintf("%s%s", map[bool]string{false: "float64", true: "float32"}[s.single],
-		map[bool]string{false: "", true: " on a device"}[s.onDevice])
+		map[bool]string{false: "", true: " on a device, " + s.path.String()}[s.onDevice])
 }
 
 // part is what one rank has of a state: its fields, whose cells are a function of
@@ -43,7 +44,8 @@ type part struct {
 	ids    []string
 	spaces []space
 	fields []bitField
-	device *emulated.Device
+	on     device.Space     // nil: there is no field on a device
+	device *emulated.Device // the same, if that is what it is
 }
 
 // bitField is a field whose cells are seen as the bits of their float64 on disk.
@@ -51,24 +53,32 @@ type bitField interface {
 	field.Any
 	fill(at func(cell [3]int, owned bool, index int) uint64) error
 	compare(at func(cell [3]int, owned bool, index int) uint64) error
+	Transfers() field.Transfers
 	Free() error
 }
 
 // newPart makes fields "a", "b", ... of the given kinds. Ghost cells are filled,
 // owned cells hold a value that no state has.
 func newPart(domain grid.Domain, box grid.Box, halo [3]int, spaces ...space) (*part, error) {
+	open := func() (device.Space, error) { return emulated.New() }
+	return newPartOn(open, domain, box, halo, spaces...)
+}
+
+// newPartOn is newPart with a device of another kind.
+func newPartOn(open func() (device.Space, error), domain grid.Domain, box grid.Box, halo [3]int, spaces ...space) (*part, error) {
 	p := &part{spaces: spaces}
 	for i, s := range spaces {
 		opts := []field.Option{field.HaloXYZ(halo[0], halo[1], halo[2])}
 		if s.onDevice {
-			if p.device == nil {
-				dev, err := emulated.New()
+			if p.on == nil {
+				dev, err := open()
 				if err != nil {
 					return nil, errors.Join(err, p.close())
 				}
-				p.device = dev
+				p.on = dev
+				p.device, _ = dev.(*emulated.Device)
 			}
-			opts = append(opts, field.In(device.Space(p.device)))
+			opts = append(opts, field.In(p.on), field.Transfer(s.path))
 		}
 		var f bitField
 		var err error
@@ -94,8 +104,8 @@ func (p *part) close() error {
 	for _, f := range p.fields {
 		err = errors.Join(err, f.Free())
 	}
-	if p.device != nil {
-		err = errors.Join(err, p.device.Close())
+	if p.on != nil {
+		err = errors.Join(err, p.on.Close())
 	}
 	return err
 }
@@ -309,7 +319,7 @@ func checkBundle(fsys vfs.FS, dir string, domain grid.Domain, increment int64, s
 		id := string(rune('a' + i))
 		want := fileBytes(domain, id, s.single, increment)
 		var got []byte
-		if got, err = vfs.ReadFile(fsys, filepath.Join(dir, "fields", id+".bin"), 1<<20); err != nil {
+		if got, err = vfs.ReadFile(fsys, filepath.Join(dir, "fields", id+".bin"), 16<<20); err != nil {
 			break
 		}
 		sum, _ := b.Checksum(id)

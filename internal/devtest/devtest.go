@@ -17,6 +17,8 @@ type Device struct {
 	// Break makes a kernel that is launched later fail on the device, which is lost
 	// then: the first, or the n-th. It is nil for a device that can't be told to.
 	Break func(space device.Space, nth int)
+	// Slow tells that a test had better not move much.
+	Slow bool
 
 	load func(t *testing.T)
 	end  func(t *testing.T)
@@ -60,6 +62,7 @@ func emulatedDevices() []Device {
 	for _, mode := range []emulated.Mode{emulated.Lazy, emulated.Eager, emulated.Delayed} {
 		list = append(list, Device{
 			Name: "emulated " + mode.String(),
+			Slow: mode == emulated.Delayed,
 			Open: func() (device.Space, error) {
 				return emulated.New(emulated.Schedule(mode), emulated.Capacity(64<<20))
 			},

@@ -43,6 +43,7 @@ func fakeDevices() []Device {
 			var gpu *fakegpu.Driver
 			list = append(list, Device{
 				Name:  kind + " " + mode.String(),
+				Slow:  mode != fakegpu.Lazy, // its kernels are interpreted
 				Open:  func() (device.Space, error) { return device.Open(kind + ":0") },
 				Break: func(_ device.Space, nth int) { gpu.FailKernel(nth, illegalAddress) },
 				load: func(t *testing.T) {
