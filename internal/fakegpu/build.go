@@ -78,11 +78,9 @@ var kernelFlags = []string{
 // Without a compiler the test is skipped, or fails if FIELDSTONE_REQUIRE_FAKEGPU is set.
 func Build(tb testing.TB, kernels ...string) Libraries {
 	tb.Helper()
-	l, err := build(kernels)
-	if errors.Is(err, exec.ErrNotFound) {
-		if os.Getenv("FIELDSTONE_REQUIRE_FAKEGPU") == "" {
-			tb.Skipf("the fake GPU needs a C compiler: %v", err)
-		}
+	l, err := Make(kernels...)
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("FIELDSTONE_REQUIRE_FAKEGPU") == "" {
+		tb.Skipf("the fake GPU needs a C compiler: %v", err)
 	}
 	if err != nil {
 		tb.Fatalf("build the fake GPU: %v", err)
@@ -90,7 +88,9 @@ func Build(tb testing.TB, kernels ...string) Libraries {
 	return l
 }
 
-func build(kernels []string) (Libraries, error) {
+// Make is Build for programs that aren't tests. The error is exec.ErrNotFound where
+// there is no compiler.
+func Make(kernels ...string) (Libraries, error) {
 	base, err := cached("driver", baseKey, buildBase)
 	if err != nil || len(kernels) == 0 {
 		return libraries(base, nil), err

@@ -93,7 +93,7 @@ func load(vendor string) (*Driver, error) {
 	}
 	// Always the same file: a second copy of the library would be a driver of
 	// its own.
-	base, err := build(nil)
+	base, err := Make()
 	if err != nil {
 		return nil, err
 	}

@@ -8,21 +8,15 @@ package main
 import (
 	"fmt"
 	"os"
-	"testing"
 
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
-// reporter takes the place of a test: what would skip or end one ends the program.
-type reporter struct{ testing.TB }
-
-func (reporter) Helper() {}
-
-func (reporter) Fatalf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
-	os.Exit(1)
+func main() {
+	l, err := fakegpu.Make(os.Args[1:]...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fakegpudir:", err)
+		os.Exit(1)
+	}
+	fmt.Println(l.Dir)
 }
-
-func (r reporter) Skipf(format string, args ...any) { r.Fatalf(format, args...) }
-
-func main() { fmt.Println(fakegpu.Build(reporter{}, os.Args[1:]...).Dir) }
