@@ -7,12 +7,11 @@ import (
 	"github.com/fieldstone-io/fieldstone/device/cuda"
 	"github.com/fieldstone-io/fieldstone/device/internal/gpu/gputest"
 	"github.com/fieldstone-io/fieldstone/device/internal/kernels"
-	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
 func TestEveryCallOfTheDriverCanFail(t *testing.T) {
 	gputest.Faults(t, gputest.Config{
-		GPU:       fakegpu.Load(t, "cuda"),
+		GPU:       load(t),
 		Space:     "cuda:1",
 		Image:     kernels.TestPTX(),
 		Functions: append(cuda.Functions(), "cuDevicePrimaryCtxRelease"),

@@ -13,6 +13,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/device/internal/dl"
 	"github.com/fieldstone-io/fieldstone/device/internal/gpu/gputest"
 	"github.com/fieldstone-io/fieldstone/device/internal/kernels"
+	"github.com/fieldstone-io/fieldstone/internal/devtest"
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
@@ -88,6 +89,7 @@ func (s *solver) wantCurrent(want uintptr) {
 }
 
 func TestOpenWithoutADriver(t *testing.T) {
+	devtest.OnFakes(t)
 	cuda.Use("libcuda.so.none")
 	defer cuda.Use("libcuda.so.1")
 	for _, name := range []string{"cuda", "cuda:0", "cuda:current"} {
@@ -105,6 +107,7 @@ func TestOpenWithoutADriver(t *testing.T) {
 }
 
 func TestOpenALibraryThatIsAnother(t *testing.T) {
+	devtest.OnFakes(t)
 	cuda.Use("libc.so.6")
 	defer cuda.Use("libcuda.so.1")
 	_, err := device.Open("cuda:0")
@@ -114,9 +117,8 @@ func TestOpenALibraryThatIsAnother(t *testing.T) {
 }
 
 func TestOpenWithoutADevice(t *testing.T) {
-	gpu := fakegpu.Load(t, "cuda")
+	gpu := load(t)
 	gpu.Devices(t, 0)
-	cuda.Use("libcuda.so.1")
 	_, err := device.Open("cuda:0")
 	if !errors.Is(err, device.ErrUnavailable) || !strings.Contains(err.Error(), "cuInit: unavailable: CUDA_ERROR_NO_DEVICE (code 100)") {
 		t.Errorf("open: %v", err)
@@ -124,9 +126,8 @@ func TestOpenWithoutADevice(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	gpu := fakegpu.Load(t, "cuda")
+	gpu := load(t)
 	gpu.Devices(t, 3)
-	cuda.Use("libcuda.so.1")
 	for name, want := range map[string]string{"cuda": "cuda:0", "cuda:0": "cuda:0", "cuda:2": "cuda:2"} {
 		space := open(t, name)
 		if space.Name() != want {
@@ -159,7 +160,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestContexts(t *testing.T) {
-	gpu := fakegpu.Load(t, "cuda")
+	gpu := load(t)
 	// run runs a test on a locked thread, where the solver has a context.
 	run := func(name string, test func(t *testing.T, s *solver, mine uintptr)) {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +286,7 @@ func TestContexts(t *testing.T) {
 }
 
 func TestFailureToFindTheContext(t *testing.T) {
-	gpu := fakegpu.Load(t, "cuda")
+	gpu := load(t)
 	s := newSolver(t)
 	mine := s.context(0)
 	for _, function := range []string{"cuCtxGetCurrent", "cuCtxGetDevice"} {
@@ -302,7 +303,7 @@ func TestFailureToFindTheContext(t *testing.T) {
 }
 
 func TestTheCompilersMessagesAreInTheError(t *testing.T) {
-	fakegpu.Load(t, "cuda")
+	load(t)
 	space := open(t, "cuda:0")
 	for _, tt := range []struct {
 		name, image string
@@ -324,21 +325,21 @@ func TestTheCompilersMessagesAreInTheError(t *testing.T) {
 }
 
 func TestCallsDoNotAllocate(t *testing.T) {
-	gpu := fakegpu.Load(t, "cuda")
+	gpu := load(t)
 	gpu.Set(t, fakegpu.Eager)
 	gputest.Allocations(t, open(t, "cuda:0"), kernels.TestPTX())
 }
 
 // The fake driver's own time is part of it.
 func BenchmarkCalls(b *testing.B) {
-	gpu := fakegpu.Load(b, "cuda")
+	gpu := load(b)
 	gpu.Set(b, fakegpu.Eager)
 	space := open(b, "cuda:0")
 	gputest.Benchmark(b, space, kernels.TestPTX())
 }
 
 func TestHostMemory(t *testing.T) {
-	gpu := fakegpu.Load(t, "cuda")
+	gpu := load(t)
 	s := newSolver(t)
 	space := open(t, "cuda:0")
 	gputest.HostMemory(t, gpu, space, "cuStreamSynchronize", func(bytes int) ([]byte, func()) {

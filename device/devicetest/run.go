@@ -63,6 +63,10 @@ type Check struct {
 	fault bool
 }
 
+// LosesTheSpace reports whether the check makes a kernel fail, after which not every
+// driver works. [Run] does it only if [Config] has Faults.
+func (k Check) LosesTheSpace() bool { return k.fault }
+
 // Checks returns all checks of the suite.
 func Checks() []Check {
 	return slices.Concat(memoryChecks, copyChecks, orderChecks, kernelChecks, boxChecks, lifeChecks, faultChecks)

@@ -2,11 +2,13 @@ package hip_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/device/devicetest"
 	"github.com/fieldstone-io/fieldstone/device/hip"
+	"github.com/fieldstone-io/fieldstone/internal/devtest"
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
@@ -41,6 +43,7 @@ var versions = []string{"7", "6", "5"}
 // load makes one version of the fake runtime the one that is opened.
 func load(t testing.TB, version string) *fakegpu.Driver {
 	t.Helper()
+	devtest.OnFakes(t)
 	gpu := fakegpu.Load(t, "hip"+version, "../internal/kernels/box.cu", "../internal/kernels/devicetest.cu")
 	hip.Use("libamdhip64.so." + version)
 	return gpu
@@ -68,4 +71,13 @@ func TestSuiteNoticesPlantedBugs(t *testing.T) {
 	gpu := load(t, "7")
 	devicetest.RunPlanted(t, config(t, gpu, fakegpu.Lazy), 3)
 	gpu.Misuse() // some of the bugs are
+}
+
+// A fault may end the process, so there are none.
+func TestConformanceOnTheDevice(t *testing.T) {
+	name := devtest.Real()
+	if !strings.HasPrefix(name, "hip") {
+		t.Skip("FIELDSTONE_DEVICE names no HIP device")
+	}
+	devicetest.Run(t, devicetest.Config{Open: func() (device.Space, error) { return device.Open(name) }})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/device/internal/dl"
 	"github.com/fieldstone-io/fieldstone/device/internal/gpu/gputest"
 	"github.com/fieldstone-io/fieldstone/device/internal/kernels"
+	"github.com/fieldstone-io/fieldstone/internal/devtest"
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
@@ -91,6 +92,7 @@ func (s *solver) lastError() int32 {
 }
 
 func TestOpenWithoutARuntime(t *testing.T) {
+	devtest.OnFakes(t)
 	hip.Use("libamdhip64.so.none")
 	for _, name := range []string{"hip", "hip:0", "hip:current"} {
 		_, err := device.Open(name)
@@ -104,6 +106,7 @@ func TestOpenWithoutARuntime(t *testing.T) {
 }
 
 func TestOpenALibraryThatIsAnother(t *testing.T) {
+	devtest.OnFakes(t)
 	hip.Use("libc.so.6")
 	_, err := device.Open("hip:0")
 	if !errors.Is(err, device.ErrUnavailable) || !strings.Contains(err.Error(), "libc.so.6 lacks hip") {
@@ -174,6 +177,7 @@ func TestTheNewestRuntimeIsFound(t *testing.T) {
 		fmt.Printf("found %s\n", list[0].Driver)
 		return
 	}
+	devtest.OnFakes(t)
 	libs := fakegpu.Build(t)
 	for _, tt := range []struct{ has, want string }{
 		{"5 6 7", "7"}, {"5 6", "6"}, {"5", "5"},

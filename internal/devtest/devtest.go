@@ -50,7 +50,7 @@ func Run(t *testing.T, test func(t *testing.T, d Device)) {
 }
 
 // OnFakes skips a test that needs devices which do as they are told.
-func OnFakes(t *testing.T) {
+func OnFakes(t testing.TB) {
 	t.Helper()
 	if name := Real(); name != "" {
 		t.Skipf("%s is %s: this test is for the fake driver and emulated devices", variable, name)
