@@ -86,6 +86,20 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+func TestAnyKeysHoldsWithinSectionsAndEntries(t *testing.T) {
+	r, err := record.NewBuilder(record.AnyKeys()).
+		Section("s", func(b *record.Builder) {
+			b.Entry("l", "e", func(b *record.Builder) { b.Int("1", 1) })
+		}).
+		Build()
+	if err != nil || !r.Has("s/l/e/1") {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if err := r.Writable(); !errors.Is(err, record.ErrKey) || !strings.Contains(err.Error(), "s/l/e/1") {
+		t.Errorf("Writable: %v", err)
+	}
+}
+
 func TestBuilderWithAnyKeysMakesWritableRecords(t *testing.T) {
 	r, err := record.NewBuilder(record.AnyKeys()).Int("a", 1).Entry("l", "b", nil).Build()
 	if err != nil || r.Writable() != nil {
@@ -293,7 +307,14 @@ func TestBuilderGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := b.Entry("l", "b", nil).Int("k", 1).Build()
+	longer, err := b.Entry("l", "b", nil).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := longer.Records("l"); err != nil || len(n) != 2 {
+		t.Errorf("the list of the second is %v, %v", n, err)
+	}
+	second, err := b.Int("k", 1).Build()
 	if err != nil {
 		t.Fatal(err)
 	}

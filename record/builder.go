@@ -211,9 +211,6 @@ func (b *Builder) put(key string, v Value) *Builder {
 
 // fits tells whether a value may be part of the record, and notes an error if not.
 func (b *Builder) fits(key string, v Value) bool {
-	if v.ref == nil {
-		return true
-	}
 	if v.depth() >= MaxDepth {
 		b.fail(key, "", fmt.Sprintf("more than %d records within each other", MaxDepth), ErrValue)
 		return false
