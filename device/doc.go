@@ -1,8 +1,8 @@
 // Package device says what a memory space beside the host's must be able to
 // do: allocate memory, copy between host and device on streams, order streams
-// by events, and launch kernels by name. Package emulated implements it in
-// plain Go, for laptops and tests; vendor backends implement it over their
-// driver libraries.
+// by events, and launch kernels by name. Packages cuda and hip implement it over
+// the vendors' driver libraries, package emulated in plain Go, for laptops and
+// tests.
 //
 // A space is opened by name, the kind and which one:
 //
@@ -31,7 +31,10 @@
 // stream has passed the copy, which [Stream.Synchronize], [Event.Synchronize]
 // or [Space.Synchronize] wait for: before that it must not be read after a
 // copy to the host, nor written after a copy to the device, nor be freed. The
-// same holds for device memory that queued work uses.
+// same holds for device memory that queued work uses. Only copies of pinned host
+// memory are sure not to keep the host waiting: a backend may finish those of
+// other host memory before the call returns, and what the stream had to do
+// before.
 //
 // # Errors
 //
@@ -41,6 +44,7 @@
 // later call on the space, at the latest by the Synchronize that waits for the
 // work, and stays: from then on every call on the space, except those that
 // free something, fails with an error that wraps [ErrLost] and the first cause.
+// If freeing fails otherwise, nothing is freed, and it can be tried again.
 //
 // # Concurrency
 //
