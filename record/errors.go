@@ -29,8 +29,8 @@ var (
 type PathError struct {
 	Path string // what was asked for
 	At   string // the part of Path that is missing or of the wrong type
-	Want string // what was wanted, "a float"; empty if only presence was asked for
-	Have string // what is there, `text "tight"`; empty if nothing is
+	Want string // what was wanted, "a float"; empty if nothing is there
+	Have string // what is there, `the text "tight"`; empty if nothing is
 	Err  error  // ErrMissing or ErrType
 }
 

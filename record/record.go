@@ -77,8 +77,8 @@ func (r Record) Equal(s Record) bool {
 }
 
 // With returns a copy of the record in which a key has another value. The key keeps
-// its place; a new one comes last. See [ValueOf] for the values; the error is a
-// [*BuildError].
+// its place; a new one comes last. See [ValueOf] for the values; the error is that of
+// [Builder.Build].
 func (r Record) With(key string, value any) (Record, error) {
 	b := Builder{anyKeys: r.c != nil && r.c.reserved}
 	done := false
