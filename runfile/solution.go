@@ -1,0 +1,86 @@
+package runfile
+
+import (
+	"github.com/fieldstone-io/fieldstone/record"
+)
+
+// A Solution is what an output file holds: one segment of a run, or several joined.
+type Solution struct {
+	// Files are those that it was read from, in order.
+	Files []string
+	// Version is the format version of the last file.
+	Version string
+
+	Settings record.Record // of the last file
+	Layout   Layout        // of the first file, with the latest units
+
+	// Times are the accepted times, in seconds, at which states were saved, strictly
+	// increasing. States[i] is the state vector at Times[i].
+	Times  []float64
+	States [][]float64
+
+	Statistics Statistics
+	Updates    []UpdateStates
+}
+
+// UpdateStates are the states of one interval update: States[i] was in force when
+// state i of the solution was computed.
+type UpdateStates struct {
+	Name   string
+	States [][]float64
+}
+
+// Statistics holds what a solver did. The fields of attempts have one entry for each
+// attempted step, the rejected ones included; a field may also be nil, which reads as
+// its default for every attempt.
+type Statistics struct {
+	Time                []float64 // that the attempt aimed at, in seconds
+	StepLength          []float64 // in seconds
+	Accepted            []bool
+	ErrorEstimate       []float64
+	NonlinearIterations []int64
+	LinearIterations    []int64
+	WallTime            []float64 // in seconds
+	Outcome             []string
+
+	// These have one entry for each nonlinear iteration.
+	IterationAttempt  []int64 // the number of its attempt, from 1
+	IterationResidual []float64
+	IterationLinear   []int64
+}
+
+// A Checkpoint is a state to resume from.
+type Checkpoint struct {
+	File     string // that it was read from
+	Previous bool   // it is the one before the last, which can't be read
+	Version  string
+	Settings record.Record
+	Layout   Layout
+
+	Time       float64 // accepted time in seconds
+	State      []float64
+	Segment    int // number of the segment that wrote it
+	SavedCount int // states that the run had saved up to the time
+	Summary    Summary
+	// Stepper is what the stepper carries between steps. A state that comes from an
+	// output file has none.
+	Stepper    record.Record
+	HasStepper bool
+	Updates    []UpdateState
+	// Bundles names, for each field, the bundle published with the checkpoint that
+	// holds it; nil where the file does.
+	Bundles map[string]string
+}
+
+// UpdateState is the state of one interval update.
+type UpdateState struct {
+	Name  string
+	State []float64
+}
+
+// Summary counts what a run has done so far.
+type Summary struct {
+	Attempted, Accepted                   int64 // steps
+	NonlinearIterations, LinearIterations int64
+	WallTime                              float64 // in seconds
+}
