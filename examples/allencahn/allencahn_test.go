@@ -78,7 +78,6 @@ func mustBeEqual(t *testing.T, got, want string) {
 }
 
 func TestSameBitsOnAnyDeviceAndRanks(t *testing.T) {
-	gpu := findGPUs(t)
 	whole := small(t)
 	runRanks(t, 1, whole)
 	for _, tc := range []struct {
@@ -91,15 +90,15 @@ func TestSameBitsOnAnyDeviceAndRanks(t *testing.T) {
 		{"emulated:0", [3]int{1, 1, 1}, true},
 		{"emulated:0", [3]int{1, 2, 1}, false},
 		{"emulated", [3]int{3, 1, 2}, true},
-		{gpu.first, [3]int{1, 1, 1}, true},
-		{gpu.first, [3]int{2, 1, 2}, false},
-		{gpu.second, [3]int{1, 1, 1}, false},
-		{gpu.second, [3]int{3, 2, 1}, true},
+		{firstGPU, [3]int{1, 1, 1}, true},
+		{firstGPU, [3]int{2, 1, 2}, false},
+		{secondGPU, [3]int{1, 1, 1}, false},
+		{secondGPU, [3]int{3, 2, 1}, true},
 	} {
 		t.Run(fmt.Sprintf("%s, %v ranks", tc.device, tc.processes), func(t *testing.T) {
 			set := whole
 			set.saves.Checkpoint.Directory = filepath.Join(t.TempDir(), "cut")
-			set.device, set.processes, set.progress = tc.device, tc.processes, tc.progress
+			set.device, set.processes, set.progress = find(t, tc.device), tc.processes, tc.progress
 			runRanks(t, tc.processes[0]*tc.processes[1]*tc.processes[2], set)
 			for _, increment := range []int64{10, 20, 30} {
 				mustBeEqual(t, set.bundle(increment), whole.bundle(increment))
@@ -123,27 +122,26 @@ func TestStartDoesNotDependOnDeviceAndRanks(t *testing.T) {
 }
 
 func TestRestartOnAnotherDeviceEqualsUninterruptedRun(t *testing.T) {
-	gpu := findGPUs(t)
 	whole := small(t)
 	runRanks(t, 1, whole)
-	parts := small(t)
-	for _, part := range []struct {
-		device string
-		ranks  int
-		steps  int64
-	}{
-		{"emulated", 2, 3},
-		{gpu.first, 3, 7},
-		{"host", 3, 15},
-		{gpu.second, 2, 22},
-		{"emulated:1", 1, 30},
+	for _, devices := range [][4]string{
+		{"emulated", "host", "emulated:1", "emulated:2"},
+		{firstGPU, "host", secondGPU, "emulated"},
 	} {
-		parts.device, parts.steps = part.device, part.steps
-		runRanks(t, part.ranks, parts)
-		parts.saves.RestartFrom = publish.Latest
-	}
-	for _, increment := range []int64{10, 20, 30} {
-		mustBeEqual(t, parts.bundle(increment), whole.bundle(increment))
+		t.Run(strings.Join(devices[:], ", "), func(t *testing.T) {
+			parts := small(t)
+			for i, part := range []struct {
+				ranks int
+				steps int64
+			}{{2, 7}, {3, 15}, {1, 22}, {4, 30}} {
+				parts.device, parts.steps = find(t, devices[i]), part.steps
+				runRanks(t, part.ranks, parts)
+				parts.saves.RestartFrom = publish.Latest
+			}
+			for _, increment := range []int64{10, 20, 30} {
+				mustBeEqual(t, parts.bundle(increment), whole.bundle(increment))
+			}
+		})
 	}
 }
 

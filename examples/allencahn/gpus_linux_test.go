@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
@@ -27,5 +28,12 @@ func fakeGPUs(t *testing.T) gpus {
 		})
 	}
 	environment := fakegpu.Build(t, kernelSources...).Environment()
-	return gpus{"cuda", "hip", []mpitest.Option{mpitest.Env(append(environment, "FAKEGPU_STRICT=1")...)}}
+	return gpus{
+		first: "cuda", second: "hip",
+		options: []mpitest.Option{mpitest.Env(append(environment, "FAKEGPU_STRICT=1")...)},
+		loseAtStep: func(n int) mpitest.Option {
+			const illegalAddress = 700
+			return mpitest.Env(fmt.Sprintf("FAKEGPU_FAIL=@allencahn_step:%d=%d", n, illegalAddress))
+		},
+	}
 }

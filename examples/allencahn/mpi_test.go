@@ -62,6 +62,33 @@ func TestJobsOnChangingDevicesEqualUninterruptedRun(t *testing.T) {
 	}
 }
 
+// A device that is lost under way ends the job with its error; what was saved before
+// is good, and the run goes on from there without the device.
+func TestLostDeviceEndsTheJobAndLeavesItsBundles(t *testing.T) {
+	gpu := findGPUs(t)
+	if gpu.loseAtStep == nil {
+		t.Skip("this test is for the fake driver: no other device is lost when it is told to")
+	}
+	set := small(t)
+	args := []string{"-nx", "8", "-ny", "7", "-nz", "6", "-start", "random", "-every", "2", "-steps", "10"}
+	dir := set.saves.Checkpoint.Directory
+	output, exit := mpitest.Start(t, 2, "allencahn", append(args, "-device", gpu.first, "-out", dir), append(gpu.options, gpu.loseAtStep(7))...).Wait()
+	if exit == 0 || !strings.Contains(output, "device lost: illegal device address: CUDA_ERROR_ILLEGAL_ADDRESS") {
+		t.Fatalf("status %d:\n%s", exit, output)
+	}
+	for i, restart := range []string{"", publish.Latest} {
+		run, err := parse(append(args, "-out", []string{dir + " whole", dir}[i], "-restart", restart), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runRanks(t, 3, run)
+	}
+	for _, increment := range []int64{2, 4, 6, 8, 10} {
+		name := publish.StepName(increment)
+		mustBeEqual(t, filepath.Join(dir, name), filepath.Join(dir+" whole", name))
+	}
+}
+
 func TestSignalSavesAndStops(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	j := mpitest.Start(t, 2, "allencahn", []string{"-nx", "8", "-ny", "8", "-nz", "8", "-device", "emulated",
