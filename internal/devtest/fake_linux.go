@@ -38,25 +38,59 @@ const illegalAddress = 700
 // skipped, see [fakegpu.Build].
 func fakeDevices() []Device {
 	var list []Device
-	for _, kind := range []string{"cuda"} {
+	for _, kind := range []string{"cuda", "hip"} {
 		for _, mode := range fakegpu.Modes {
-			var gpu *fakegpu.Driver
+			f := &fake{kind: kind, mode: mode}
 			list = append(list, Device{
 				Name:  kind + " " + mode.String(),
 				Slow:  mode != fakegpu.Lazy, // its kernels are interpreted
-				Open:  func() (device.Space, error) { return device.Open(kind + ":0") },
-				Break: func(_ device.Space, nth int) { gpu.FailKernel(nth, illegalAddress) },
-				load: func(t *testing.T) {
-					gpu = fakegpu.Load(t, kind, boxSource(t))
-					gpu.Set(t, mode)
-				},
-				end: func(t *testing.T) {
-					if live := gpu.Live(); live != (fakegpu.Live{}) {
-						t.Errorf("not given back: %+v", live)
-					}
-				},
+				Open:  f.open,
+				Break: f.breakKernel,
+				load:  f.load,
+				end:   f.end,
 			})
 		}
 	}
 	return list
+}
+
+// fake is a device of a fake driver.
+type fake struct {
+	kind   string
+	mode   fakegpu.Mode
+	gpu    *fakegpu.Driver
+	t      *testing.T
+	broken bool
+}
+
+func (f *fake) load(t *testing.T) {
+	f.gpu, f.t = fakegpu.Load(t, f.kind, boxSource(t)), t
+	f.gpu.Set(t, f.mode)
+}
+
+// open begins anew after a loss, as another process would: HIP's runtime has one
+// context for each device, and what is lost there stays so.
+func (f *fake) open() (device.Space, error) {
+	if f.broken {
+		f.gpu.Reset()
+		f.gpu.Set(f.t, f.mode)
+		f.broken = false
+	}
+	return device.Open(f.kind + ":0")
+}
+
+func (f *fake) breakKernel(_ device.Space, nth int) {
+	f.gpu.FailKernel(nth, illegalAddress)
+	f.broken = true
+}
+
+// end looks for what wasn't given back. A device that is lost takes nothing back.
+func (f *fake) end(t *testing.T) {
+	live := f.gpu.Live()
+	if f.kind == "hip" {
+		live.Contexts = 0 // its runtime keeps it
+	}
+	if !f.broken && live != (fakegpu.Live{}) {
+		t.Errorf("not given back: %+v", live)
+	}
 }
