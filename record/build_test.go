@@ -51,6 +51,8 @@ func TestKeys(t *testing.T) {
 			isKeyError("as a name", err)
 			_, err = record.Record{}.With(c.key, 1)
 			isKeyError("With", err)
+			_, err = mustOf(t, "a", 1).With(c.key, 1)
+			isKeyError("With of more", err)
 
 			read, err := record.NewBuilder(record.AnyKeys()).
 				Section("s", func(b *record.Builder) { b.Int(c.key, 1) }).
