@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 //go:embed csrc include
@@ -332,7 +333,8 @@ func cached(kind string, key func() (string, error), make func(dir string) error
 	}
 	dir := filepath.Join(root, fmt.Sprintf("%s-%x", kind, sha256.Sum256([]byte(k)))[:len(kind)+1+24])
 	if exists(dir) {
-		return dir, nil
+		now := time.Now()
+		return dir, os.Chtimes(dir, now, now)
 	}
 	unlock, err := lock(dir + ".lock")
 	if err != nil {
@@ -342,7 +344,23 @@ func cached(kind string, key func() (string, error), make func(dir string) error
 	if exists(dir) {
 		return dir, nil
 	}
+	prune(root)
 	return dir, fill(dir, make)
+}
+
+// prune removes what nobody has used for a month. What can't be removed is left to the
+// next time.
+func prune(root string) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && time.Since(info.ModTime()) > 30*24*time.Hour {
+			os.RemoveAll(filepath.Join(root, e.Name()))
+		}
+	}
 }
 
 func fill(dir string, make func(dir string) error) error {
@@ -354,7 +372,10 @@ func fill(dir string, make func(dir string) error) error {
 	if err := make(tmp); err != nil {
 		return err
 	}
-	return os.Rename(tmp, dir)
+	if err := os.Rename(tmp, dir); err != nil && !exists(dir) {
+		return err
+	}
+	return nil
 }
 
 func exists(dir string) bool {

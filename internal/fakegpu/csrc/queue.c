@@ -159,13 +159,17 @@ static void *work(void *arg)
 	return NULL;
 }
 
-// The threads take no signals: those are for the threads of the program.
+// The threads take no signals, which are for the threads of the program, but for those
+// that they cause.
 static int start(struct fg_stream *s)
 {
-	sigset_t all, before;
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
+	sigset_t others, before;
 	pthread_t thread;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	sigfillset(&others);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		sigdelset(&others, own[i]);
+	pthread_sigmask(SIG_SETMASK, &others, &before);
 	int failed = pthread_create(&thread, NULL, work, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failed)

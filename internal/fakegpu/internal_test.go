@@ -66,3 +66,36 @@ func buildSelftest(flags ...string) (program string, err error) {
 	})
 	return filepath.Join(dir, "selftest"), err
 }
+
+func TestTheCacheForgetsWhatIsOld(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	root, err := cacheRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	get := func(key string) {
+		t.Helper()
+		dir, err := cached("test", func() (string, error) { return key, nil }, func(string) error { made++; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key == "old" {
+			longAgo := time.Now().AddDate(0, -2, 0)
+			if err := os.Chtimes(dir, longAgo, longAgo); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	get("old")
+	get("new")
+	get("new")
+	get("newer")
+	if made != 3 {
+		t.Errorf("%d folders were made, want 3", made)
+	}
+	left, err := filepath.Glob(filepath.Join(root, "test-*[0-9a-f]"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("%q are left (%v), want those of new and newer", left, err)
+	}
+}
