@@ -36,7 +36,7 @@ build: deps
 deps:
 	@scripts/deps
 
-test: deps test-go test-race test-mumax test-openmpi test-mpich
+test: deps test-go test-race test-mumax test-device-check test-openmpi test-mpich
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
