@@ -21,6 +21,17 @@ type Solution struct {
 
 	Statistics Statistics
 	Updates    []UpdateStates
+
+	// units are those that the file stores, by unknown: none in files before 0.0.5.
+	units map[string]string
+	// origins tell for each saved state in which file it is, and which one there.
+	origins []origin
+}
+
+// origin is where a saved state is.
+type origin struct {
+	file  string
+	index int
 }
 
 // UpdateStates are the states of one interval update: States[i] was in force when

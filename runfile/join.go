@@ -1,0 +1,255 @@
+package runfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/record"
+)
+
+// ErrNotOneRun says that files are not the segments of one run, in order.
+var ErrNotOneRun = errors.New("not the segments of one run")
+
+// segment is what a part's settings say of it. What they don't say is not there.
+type segment struct {
+	index, resumedFrom, attemptsBefore *int64
+	start                              *float64
+	setupHash, previousSetupHash       string
+}
+
+func segmentOf(settings record.Record) (s segment, err error) {
+	for path, to := range map[string]**int64{
+		"segment/index":                &s.index,
+		"segment/resumed_from_segment": &s.resumedFrom,
+		"segment/attempts_before":      &s.attemptsBefore,
+	} {
+		if *to, err = optional(settings.Int(path)); err != nil {
+			return s, err
+		}
+	}
+	if s.start, err = optional(settings.Float("segment/start_time")); err != nil {
+		return s, err
+	}
+	for path, to := range map[string]*string{
+		"setup_hash":                  &s.setupHash,
+		"segment/previous_setup_hash": &s.previousSetupHash,
+	} {
+		text, err := optional(settings.Text(path))
+		if err != nil {
+			return s, err
+		}
+		if text != nil {
+			*to = *text
+		}
+	}
+	return s, nil
+}
+
+func optional[T any](v T, err error) (*T, error) {
+	switch {
+	case errors.Is(err, record.ErrMissing):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	return &v, nil
+}
+
+// join makes one solution of the segments of a run in order, each a part from one
+// file. What is repeated is taken from the later part. The error matches
+// [ErrNotOneRun].
+func join(parts []*Solution, warn func(string)) (*Solution, error) {
+	joined := *parts[0]
+	joined.Updates = slices.Clone(joined.Updates)
+	joined.Statistics = joined.Statistics.filled()
+	if err := increasing(&joined); err != nil {
+		return nil, err
+	}
+	before, err := segmentOf(joined.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", joined.Files[0], err)
+	}
+	own := 0 // attempts in joined that are not of the last part
+	for i, b := range parts[1:] {
+		a := parts[i]
+		seg, err := segmentOf(b.Settings)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Files[0], err)
+		}
+		if err := follows(a, b, before, seg); err != nil {
+			return nil, err
+		}
+		if err := sameUnknowns(parts[0], b); err != nil {
+			return nil, err
+		}
+		if seg.start != nil {
+			joined.cut(*seg.start)
+		}
+		joined.Statistics = cutStatistics(joined.Statistics, own, before, seg)
+		own = joined.Statistics.Attempts()
+		if err := joined.add(a, b); err != nil {
+			return nil, err
+		}
+		before = seg
+	}
+	joined.takeUnits(parts, warn)
+	return &joined, nil
+}
+
+// refuse is an error about two files.
+func refuse(a, b *Solution, format string, args ...any) error {
+	return fmt.Errorf("join %s and %s: %w: %s", a.Files[0], b.Files[0], ErrNotOneRun, fmt.Sprintf(format, args...))
+}
+
+// follows checks what the settings of two parts say of each other.
+func follows(a, b *Solution, sa, sb segment) error {
+	switch {
+	case sa.start != nil && sb.start != nil && *sb.start < *sa.start:
+		return refuse(a, b, "the second starts at %v s, before the first at %v s", *sb.start, *sa.start)
+	case sa.index != nil && sb.resumedFrom != nil && *sb.resumedFrom != *sa.index:
+		return refuse(a, b, "the second was resumed from segment %d, the first is segment %d", *sb.resumedFrom, *sa.index)
+	case sa.setupHash != "" && sb.previousSetupHash != "" && sb.previousSetupHash != sa.setupHash:
+		return refuse(a, b, "the second continues the setup %s, the first has %s", sb.previousSetupHash, sa.setupHash)
+	}
+	return nil
+}
+
+func sameUnknowns(a, b *Solution) error {
+	names := func(s *Solution) (list []string) {
+		for _, u := range s.Layout.Unknowns {
+			list = append(list, u.Name)
+		}
+		return list
+	}
+	if na, nb := names(a), names(b); !slices.Equal(na, nb) {
+		return refuse(a, b, "the unknowns are %s and %s", strings.Join(na, ", "), strings.Join(nb, ", "))
+	}
+	if la, lb := a.Layout.Size(), b.Layout.Size(); la != lb {
+		return refuse(a, b, "the states have %d and %d numbers", la, lb)
+	}
+	for i, u := range a.Layout.Unknowns {
+		if v := b.Layout.Unknowns[i]; u.Kind == Field && v.Domain.Size != u.Domain.Size {
+			return refuse(a, b, "field %q has %v and %v cells", u.Name, u.Domain.Size, v.Domain.Size)
+		}
+	}
+	return nil
+}
+
+// cut drops the states that the next part repeats.
+func (s *Solution) cut(start float64) {
+	n := len(s.Times)
+	for n > 0 && s.Times[n-1] > start {
+		n--
+	}
+	s.Times, s.States = s.Times[:n], s.States[:n]
+	s.origins = s.origins[:min(n, len(s.origins))]
+	s.Updates = slices.Clone(s.Updates)
+	for i, u := range s.Updates {
+		s.Updates[i].States = u.States[:n]
+	}
+}
+
+// cutStatistics drops the attempts of the last part, which come after the first own
+// ones, that the next part repeats.
+func cutStatistics(all Statistics, own int, a, b segment) Statistics {
+	last := all.from(own)
+	switch {
+	case a.attemptsBefore != nil && b.attemptsBefore != nil:
+		n := *b.attemptsBefore - *a.attemptsBefore
+		last = last.first(int(max(0, min(n, int64(last.Attempts())))))
+	case b.start != nil:
+		last = last.until(*b.start)
+	}
+	earlier := all.first(own)
+	return earlier.then(last)
+}
+
+// add appends the states and the statistics of the next part.
+func (s *Solution) add(a, b *Solution) error {
+	if len(b.Times) > 0 {
+		if err := s.sameUpdates(a, b); err != nil {
+			return err
+		}
+		if n := len(s.Times); n > 0 && b.Times[0] <= s.Times[n-1] {
+			return refuse(a, b, "the saved times are not increasing: %v s is followed by %v s", s.Times[n-1], b.Times[0])
+		}
+		if err := increasing(b); err != nil {
+			return err
+		}
+	}
+	s.Times = slices.Concat(s.Times, b.Times)
+	s.States = slices.Concat(s.States, b.States)
+	s.origins = slices.Concat(s.origins, b.origins)
+	for i := range s.Updates {
+		if len(b.Times) > 0 {
+			s.Updates[i].States = slices.Concat(s.Updates[i].States, b.Updates[i].States)
+		}
+	}
+	s.Statistics = s.Statistics.then(b.Statistics.filled())
+	s.Files = slices.Concat(s.Files, b.Files)
+	s.Settings, s.Version = b.Settings, b.Version
+	return nil
+}
+
+// sameUpdates compares interval updates; those of parts without a saved state aren't
+// known.
+func (s *Solution) sameUpdates(a, b *Solution) error {
+	if len(s.Times) == 0 {
+		s.Updates = make([]UpdateStates, len(b.Updates))
+		for i, u := range b.Updates {
+			s.Updates[i].Name = u.Name
+		}
+		return nil
+	}
+	describe := func(s *Solution) string {
+		var list []string
+		for _, u := range s.Updates {
+			list = append(list, fmt.Sprintf("%s of %d", u.Name, len(u.States[0])))
+		}
+		if list == nil {
+			return "none"
+		}
+		return strings.Join(list, ", ")
+	}
+	if ua, ub := describe(s), describe(b); ua != ub {
+		return refuse(a, b, "the interval updates are %s and %s", ua, ub)
+	}
+	return nil
+}
+
+func increasing(s *Solution) error {
+	for i := 1; i < len(s.Times); i++ {
+		if s.Times[i] <= s.Times[i-1] {
+			return fmt.Errorf("%s: %w: the saved times are not increasing: %v s is followed by %v s",
+				s.Files[0], ErrNotOneRun, s.Times[i-1], s.Times[i])
+		}
+	}
+	return nil
+}
+
+// takeUnits gives each unknown the unit of the latest part that stores one.
+func (s *Solution) takeUnits(parts []*Solution, warn func(string)) {
+	s.Layout.Unknowns = slices.Clone(s.Layout.Unknowns)
+	units := map[string]string{}
+	for i := range s.Layout.Unknowns {
+		u := &s.Layout.Unknowns[i]
+		var named *Solution // the last part with a unit that is not empty
+		for _, p := range parts {
+			unit, ok := p.units[u.Name]
+			if !ok {
+				continue
+			}
+			if unit != "" {
+				if named != nil && named.units[u.Name] != unit {
+					warn(fmt.Sprintf("unknown %q has the unit %q in %s and %q in %s: values are as they are stored",
+						u.Name, named.units[u.Name], named.Files[0], unit, p.Files[0]))
+				}
+				named = p
+			}
+			u.Unit, units[u.Name] = unit, unit
+		}
+	}
+	s.units = units
+}
