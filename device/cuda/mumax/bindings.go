@@ -38,7 +38,7 @@ var _ gpu.API = (*bindings)(nil)
 func newBindings(ctx cu.Context) *bindings {
 	return &bindings{
 		context: ctx,
-		queues:  map[uintptr]*queue{0: {made: true}},
+		queues:  map[uintptr]*queue{0: {claims: 1}},
 		events:  map[uintptr]*event{},
 		modules: map[[sha256.Size]byte]cu.Module{},
 		kernels: map[entry]cu.Function{},
@@ -167,25 +167,6 @@ func (b *bindings) Kernel(module uintptr, name string) (uintptr, gpu.Code) {
 		b.kernels[e] = f
 	}
 	return uintptr(f), gpu.Success
-}
-
-func (*bindings) Launch(kernel uintptr, l gpu.Launch, stream uintptr, args *device.Args) gpu.Code {
-	// cu reads 8 bytes of every argument, however short it is.
-	var values [][8]byte
-	for v := range args.Values() {
-		var value [8]byte
-		copy(value[:], v)
-		values = append(values, value)
-	}
-	params := make([]unsafe.Pointer, len(values))
-	for i := range values {
-		params[i] = unsafe.Pointer(&values[i])
-	}
-	g, k := l.Grid, l.Block
-	return try(func() {
-		cu.LaunchKernel(cu.Function(kernel), int(g[0]), int(g[1]), int(g[2]), int(k[0]), int(k[1]), int(k[2]),
-			int(l.SharedBytes), cu.Stream(stream), params)
-	})
 }
 
 func (*bindings) Synchronize() gpu.Code { return try(cu.CtxSynchronize) }

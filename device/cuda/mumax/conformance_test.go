@@ -17,16 +17,6 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
-// fake returns the fake driver. Where a device was named, what only the fake can
-// show isn't tested.
-func fake(t *testing.T) *fakegpu.Driver {
-	t.Helper()
-	if name := os.Getenv("FIELDSTONE_DEVICE"); name != "" {
-		t.Skipf("for the fake driver, not for %s", name)
-	}
-	return fakegpu.Load(t, "cuda")
-}
-
 func config() devicetest.Config {
 	return devicetest.Config{
 		Open:   func() (device.Space, error) { return device.Open("mumax:0") },
@@ -77,7 +67,7 @@ func TestSuiteNoticesPlantedBugs(t *testing.T) {
 	devicetest.RunPlanted(t, config(), 3)
 }
 
-// On a real device, or whatever FIELDSTONE_DEVICE names.
+// On a real device.
 func TestConformanceOfNamedDevice(t *testing.T) {
 	name := os.Getenv("FIELDSTONE_DEVICE")
 	if !strings.HasPrefix(name, "mumax") {

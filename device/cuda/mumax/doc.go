@@ -64,4 +64,7 @@
 //     correct, but slower, and hold up the caller. AllocateHost pins.
 //   - A closed module stays loaded until the context ends. A space loads the same image
 //     once only. What the driver's compiler says of a bad image isn't known, but its number.
+//   - cu.LaunchKernel can end the program while garbage is collected, with "found bad
+//     pointer in Go heap", if C's memory holds old addresses of Go's. Launches of a space
+//     are safe. A solver's own are safer if it gives cu no Go memory to copy from or to.
 package mumax

@@ -3,6 +3,7 @@
 package mumax_test
 
 import (
+	"os"
 	"runtime"
 	"testing"
 
@@ -10,7 +11,30 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/device/cuda/mumax"
+	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
+
+// fake returns the fake driver. Where a device was named, what only the fake can
+// show isn't tested.
+func fake(t *testing.T) *fakegpu.Driver {
+	t.Helper()
+	if name := os.Getenv("FIELDSTONE_DEVICE"); name != "" {
+		t.Skipf("for the fake driver, not for %s", name)
+	}
+	gpu := fakegpu.Load(t, "cuda")
+	// Package cu is linked with a library that must be the same one.
+	const devices = 3
+	gpu.Devices(t, devices)
+	found := 0
+	result(func() {
+		cu.Init(0)
+		found = cu.DeviceGetCount()
+	})
+	if found != devices {
+		t.Fatal("the test isn't linked with the fake driver: run it by scripts/with-mumax")
+	}
+	return gpu
+}
 
 // result returns what a call of cu panics with.
 func result(fn func()) (r cu.Result) {

@@ -55,21 +55,36 @@ func WrapMemory(space device.Space, p cu.DevicePtr) (device.Memory, error) {
 
 // WrapStream returns a stream that the solver has made with cu. Where it has to
 // wait for another stream of cu, or the other one for it, the device does so,
-// while for streams given to the space's WrapStream the host waits.
-func WrapStream(space device.Space, stream cu.Stream) (device.Stream, error) {
+// while for streams given to the space's WrapStream the host waits. Close it
+// before the solver destroys its stream.
+func WrapStream(space device.Space, s cu.Stream) (device.Stream, error) {
 	b, err := bindingsOf(space)
 	if err != nil {
 		return nil, fmt.Errorf("wrap stream of cu: %w", err)
 	}
-	wrapped, err := space.WrapStream(uintptr(stream))
+	wrapped, err := space.WrapStream(uintptr(s))
 	if err != nil {
 		return nil, err
 	}
-	q := b.queue(uintptr(stream))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	q.made = true
-	return wrapped, nil
+	q := b.queue(uintptr(s))
+	b.claim(q, 1)
+	return &stream{wrapped, b, q}, nil
+}
+
+// stream is one that the solver has made with cu. Its handle may be another's after
+// it is closed.
+type stream struct {
+	device.Stream
+	b *bindings
+	q *queue
+}
+
+func (s *stream) Close() error {
+	err := s.Stream.Close()
+	if err == nil {
+		s.b.claim(s.q, -1)
+	}
+	return err
 }
 
 type driver struct{}

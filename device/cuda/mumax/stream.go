@@ -15,15 +15,17 @@ import (
 // records of before are over.
 type queue struct {
 	handle cu.Stream
-	// made says that cu has made the stream, so that it synchronises with the
-	// default stream. The default stream itself counts as one.
-	made bool // guarded by the bindings' lock
 
 	// life is held for reading by calls that use the stream because of an
 	// event, and for writing by the one that closes it.
 	life sync.RWMutex
 
-	records, over uint64 // likewise guarded
+	// What follows is guarded by the bindings' lock.
+
+	records, over uint64
+	// claims counts who knows that cu has made the stream, so that it
+	// synchronises with the default stream. The default stream itself has one.
+	claims int
 }
 
 // event is the record that it stands for, none if queue is nil.
@@ -42,6 +44,13 @@ func (b *bindings) queue(stream uintptr) *queue {
 		b.queues[stream] = q
 	}
 	return q
+}
+
+// claim changes how many know that cu has made a stream.
+func (b *bindings) claim(q *queue, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q.claims += n
 }
 
 // pending reports whether an event stands for something that isn't known to be
@@ -93,7 +102,7 @@ func (b *bindings) unlessOver(e event, fn func(*queue) gpu.Code) gpu.Code {
 }
 
 func (b *bindings) NewStream() (uintptr, gpu.Code) {
-	q := &queue{made: true}
+	q := &queue{claims: 1}
 	if c := try(func() { q.handle = cu.StreamCreate() }); c != gpu.Success {
 		return 0, c
 	}
@@ -173,7 +182,7 @@ func (b *bindings) Wait(stream, handle uintptr) gpu.Code {
 		return gpu.Success
 	}
 	b.mu.Lock()
-	made := e.queue.made && q.made
+	made := e.queue.claims > 0 && q.claims > 0
 	b.mu.Unlock()
 	switch {
 	case !made:
