@@ -1,6 +1,9 @@
 package device
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // BoxKernels is a [Space] that brings the kernels which pack a box of an array
 // into contiguous memory of the device, and unpack it. A caller that finds none,
@@ -64,7 +67,11 @@ func LaunchBox(s Stream, k Kernel, dst, src Ptr, r BoxRange) error {
 	if blocks > most {
 		return &Error{Space: s.Space().Name(), Op: "launch " + k.Name(), Err: fmt.Errorf("%w: %d cells in one launch, at most %d", ErrInvalid, r.Count, int64(most)*BoxCells)}
 	}
-	var args Args
-	args.Ptr(dst).Ptr(src).Int64(r.First).Int64(r.Count).Int64(r.NX).Int64(r.NY).Int64(r.SY).Int64(r.SZ)
-	return s.Launch(k, LaunchConfig{Grid: [3]int{int(blocks), 1, 1}, Block: [3]int{BoxThreads, 1, 1}}, &args)
+	args := boxArgs.Get().(*Args)
+	defer boxArgs.Put(args) // a launch copies them
+	args.Reset().Ptr(dst).Ptr(src).Int64(r.First).Int64(r.Count).Int64(r.NX).Int64(r.NY).Int64(r.SY).Int64(r.SZ)
+	return s.Launch(k, LaunchConfig{Grid: [3]int{int(blocks), 1, 1}, Block: [3]int{BoxThreads, 1, 1}}, args)
 }
+
+// boxArgs saves a launch from allocating.
+var boxArgs = sync.Pool{New: func() any { return new(Args) }}

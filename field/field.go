@@ -68,14 +68,20 @@ func WrapHost[T pack.Number](domain grid.Domain, box grid.Box, data []T, opts ..
 }
 
 // WrapDevice returns a field around padded device memory that the caller owns,
-// and that kernels on the given stream use. The device counts as newer.
+// and that kernels on the given stream use: the address of the first cell of the
+// layout that [Field.Layout] returns, ghost cells included. The device counts as
+// newer. The field is on the stream's space; what it does to the memory is in order
+// with what is in the stream, and with the events that [Field.NoteDeviceWrite] is given.
 //
 // The mirror is padded host memory of the caller, or nil for one that the
-// field allocates; the copies are faster and don't hold up the driver if the
+// field makes if it is ever needed: cells are saved and loaded without, see the
+// package documentation. Copies are faster and don't hold up the driver if the
 // caller's is pinned ([device.Space.AllocateHost], [device.Space.RegisterHost]).
-// Free leaves what the caller owns alone. For an empty box pointer and mirror
-// aren't used. A wrong length of the mirror is a [*LengthError], a pointer to
-// something else than that much memory of the stream's device
+//
+// Free waits for what the field itself still does in the stream, and leaves alone
+// what the caller owns: memory, stream and mirror must last until then. For an empty box
+// pointer and mirror aren't used. A wrong length of the mirror is a [*LengthError], a
+// pointer to something else than that much memory of the stream's device
 // [device.ErrAddress].
 func WrapDevice[T pack.Number](domain grid.Domain, box grid.Box, p device.Ptr, stream device.Stream, mirror []T, opts ...Option) (*Field[T], error) {
 	if stream == nil {
@@ -191,7 +197,8 @@ func (f *Field[T]) hostReady() error {
 
 // Free gives back what the field allocated, after waiting for its stream, and
 // ends all views. Memory and streams of the caller are left alone. A second
-// call is ErrFreed.
+// call is ErrFreed. On a lost device everything is given back too; that it is lost is
+// an error only if no call on a field of the space has had it.
 func (f *Field[T]) Free() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

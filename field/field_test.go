@@ -39,6 +39,12 @@ func TestNewRejects(t *testing.T) {
 		{"a storage that no memory holds", whole, ok, []field.Option{field.Halo(math.MaxInt / 4)}, []string{"padded cells"}},
 		{"no space", whole, ok, []field.Option{field.In(nil)}, []string{"space is nil"}},
 		{"no stream", whole, ok, []field.Option{field.OnStream(nil)}, []string{"stream is nil"}},
+		{"an unknown path", whole, ok, []field.Option{field.Transfer(field.Mirror + 1)}, []string{"Path(3) is not known"}},
+		{"no logger", whole, ok, []field.Option{field.Logger(nil)}, []string{"logger is nil"}},
+		{"a space that can't be compared", whole, ok, []field.Option{field.In(struct {
+			device.Space
+			_ []int
+		}{Space: dev})}, []string{"space emulated:0 is a struct", "comparable"}},
 		{"a stream of another space", whole, ok, []field.Option{field.In(other), field.OnStream(stream)}, []string{"stream belongs to emulated:0, not to emulated:1"}},
 	}
 	for _, tt := range tests {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 
 	"github.com/fieldstone-io/fieldstone/device"
 )
@@ -91,6 +92,9 @@ func collect(opts []Option) (options, error) {
 			return options{}, fmt.Errorf("stream belongs to %s, not to %s", o.stream.Space().Name(), o.space.Name())
 		}
 		o.space = o.stream.Space()
+	}
+	if o.space != nil && !reflect.TypeOf(o.space).Comparable() {
+		return options{}, fmt.Errorf("space %s is a %T: it must be comparable", o.space.Name(), o.space)
 	}
 	return o, nil
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package field_test
+
+const raceDetector = false
