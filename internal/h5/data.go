@@ -76,11 +76,10 @@ func put[T Element](o object, data []T) error {
 	if len(data) == 0 {
 		return nil
 	}
-	info, err := o.info()
-	if err != nil {
+	if _, err := o.info(); err != nil {
 		return err
 	}
-	return o.write(info, bufferOf(data), nil)
+	return o.write(bufferOf(data), nil)
 }
 
 // Read gives all elements of a dataset, in C order, and its shape. The type of the
@@ -153,11 +152,11 @@ func ReadSlab[T Element](f *File, path string, dst []T, start, count []int) erro
 // along each axis, which are those of src. The type of the elements must be T.
 func WriteSlab[T Element](f *File, path string, src []T, start, count []int) error {
 	return f.on("write", path, "", true, func(o object) error {
-		info, err := slabInfo(o, len(src), typeOf[T](), start, count)
+		_, err := slabInfo(o, len(src), typeOf[T](), start, count)
 		if err != nil || len(src) == 0 {
 			return err
 		}
-		return f.change(func() error { return o.write(info, bufferOf(src), &slab{start, count}) })
+		return f.change(func() error { return o.write(bufferOf(src), &slab{start, count}) })
 	})
 }
 

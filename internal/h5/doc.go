@@ -37,7 +37,8 @@
 // Sizes that a file declares are compared with what the file can hold before memory
 // is reserved. Links to other files, data in other files and filters from outside the
 // library are refused. Files are written in the format of HDF5 1.8, which its readers
-// and all later ones open, and whose object headers have checksums; but the library
-// does not check everything it reads, and a damaged file can crash it. Where that
-// must not happen, [Probe] looks at the file in another process first.
+// and all later ones open, and whose object headers have checksums. Strings of
+// variable length are read by this package itself: the library follows a damaged
+// reference to them wherever it leads. That the library withstands every damaged file
+// is not promised: the tests look for what it does not.
 package h5

@@ -316,6 +316,8 @@ type libraryObject struct {
 	attr bool
 	k    Kind
 	at   uint64
+	// Known from info on: elements are in the file as they are in memory.
+	native bool
 }
 
 func (o *libraryObject) kind() Kind      { return o.k }
@@ -346,16 +348,20 @@ func (o *libraryObject) info() (Info, error) {
 	} else if C.fs_dataset_info(o.id, &c) < 0 {
 		return Info{}, failure("H5Dget_type")
 	}
+	o.native = c.native != 0
 	i := Info{
 		Kind: Dataset, Type: Type(c._type), Class: classes[c.class], Null: c.space == C.FS_NULL,
-		Filters: int(c.filters), Variable: c.variable != 0, attribute: o.attr,
-		native: c.native != 0, foreign: c.foreign != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
-		padding: int(c.padding), utf8: c.utf8 != 0, bytes: int64(c.size),
+		Filters: int(c.filters), Variable: c.variable != 0,
+		foreign: c.foreign != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
+		padding: int(c.padding), bytes: int64(c.size),
 	}
 	if c.marked != 0 && (i.Type == Int8 || i.Type == Uint8) {
 		i.Type = Bool
 	}
-	if i.Type == String && !i.Variable {
+	switch {
+	case i.Variable: // the library speaks of pointers in memory
+		i.bytes = referenceSize
+	case i.Type == String:
 		i.Length = int(i.bytes)
 	}
 	if c.size > math.MaxInt32 || c.storage > math.MaxInt64 {
@@ -530,7 +536,7 @@ func (o *libraryObject) read(info Info, b buffer, s *slab) error {
 		return err
 	}
 	defer closeSpaces(memory, file)
-	if info.native && info.Type == b.t && !o.attr {
+	if o.native && info.Type == b.t && !o.attr {
 		d, err := o.dataset()
 		if err != nil {
 			return err
@@ -546,13 +552,13 @@ func (o *libraryObject) read(info Info, b buffer, s *slab) error {
 		spaceID(memory), spaceID(file), b.data))
 }
 
-func (o *libraryObject) write(info Info, b buffer, s *slab) error {
+func (o *libraryObject) write(b buffer, s *slab) error {
 	memory, file, err := o.spaces(s)
 	if err != nil {
 		return err
 	}
 	defer closeSpaces(memory, file)
-	if (info.native || b.t == Bool) && !o.attr {
+	if (o.native || b.t == Bool) && !o.attr {
 		d, err := o.dataset()
 		if err != nil {
 			return err
@@ -576,38 +582,15 @@ func (o *libraryObject) writeFixed(from []byte) error {
 	return check("H5Dwrite", C.fs_write(o.id, boolean(o.attr), 1, -1, C.H5S_ALL, C.H5S_ALL, unsafe.Pointer(unsafe.SliceData(from))))
 }
 
-func (o *libraryObject) readVariable(info Info, limit int64) ([]string, error) {
-	n := info.Elements()
-	list := make([]string, n)
-	array := (**C.char)(C.calloc(C.size_t(n), C.size_t(unsafe.Sizeof((*C.char)(nil)))))
-	if array == nil {
-		return nil, syscall.ENOMEM
+func (o *libraryObject) readReferences(to []byte) error {
+	return check("H5Dread", C.fs_read_references(o.file.id(), o.id, boolean(o.attr), unsafe.Pointer(unsafe.SliceData(to))))
+}
+
+func (f libraryFile) readAt(to []byte, at uint64) error {
+	if C.fs_read_at(f.id(), C.ulonglong(at), unsafe.Pointer(unsafe.SliceData(to)), C.size_t(len(to))) < 0 {
+		return fmt.Errorf("%w: %d bytes at %d can't be read", ErrFormat, len(to), at)
 	}
-	defer C.free(unsafe.Pointer(array))
-	// In C memory, since the library keeps its address during the call.
-	arena := (*C.fs_arena)(C.calloc(1, C.size_t(unsafe.Sizeof(C.fs_arena{}))))
-	if arena == nil {
-		return nil, syscall.ENOMEM
-	}
-	defer C.free(unsafe.Pointer(arena))
-	arena.left = C.size_t(limit)
-	result := C.fs_read_variable(o.id, boolean(o.attr), boolean(info.utf8), arena, array)
-	var err error
-	if result < 0 {
-		err = failure("H5Dread")
-		if arena.over != 0 {
-			err = fmt.Errorf("%w: strings of more than %d bytes", ErrTooLarge, limit)
-		}
-	}
-	if err == nil {
-		for i, p := range unsafe.Slice(array, n) {
-			if p != nil {
-				list[i] = C.GoString(p)
-			}
-		}
-	}
-	C.fs_free_variable(o.id, boolean(o.attr), boolean(info.utf8), arena, array)
-	return list, err
+	return nil
 }
 
 func (o *libraryObject) writeVariable(list []string) error {

@@ -33,7 +33,8 @@ static herr_t note(unsigned n, const H5E_error2_t *e, void *data) {
 static herr_t failed(hid_t stack, void *data) {
 	(void)stack;
 	(void)data;
-	if (word_count == 0) H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note, NULL);
+	if (word_count > 0) return 0;
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note, NULL);
 	return 0;
 }
 
@@ -481,55 +482,53 @@ int fs_write_variable(hid_t id, int attribute, char **from) {
 	return result;
 }
 
-#define ARENA_HEADER 16
+#define REFERENCE 16 // bytes in the file for a string of variable length
 
-static void *arena_take(size_t n, void *info) {
-	fs_arena *arena = info;
-	void **block;
-	if (n > arena->left) {
-		arena->over = 1;
-		return NULL;
-	}
-	block = malloc(n + ARENA_HEADER);
-	if (block == NULL) return NULL;
-	arena->left -= n;
-	*block = arena->first;
-	arena->first = block;
-	return (char *)block + ARENA_HEADER;
+// The library converts no strings of variable length into opaque bytes. This is how
+// they are had as they are in the file: it does nothing.
+static herr_t keep_reference(hid_t from, hid_t to, H5T_cdata_t *cdata, size_t n, size_t stride,
+		size_t background, void *buffer, void *background_buffer, hid_t transfer) {
+	(void)n; (void)stride; (void)background; (void)buffer; (void)background_buffer; (void)transfer;
+	if (cdata->command != H5T_CONV_INIT) return 0;
+	cdata->need_bkg = H5T_BKG_NO;
+	return H5Tis_variable_str(from) > 0 && H5Tget_size(to) == REFERENCE ? 0 : -1;
 }
 
-static void arena_keep(void *p, void *info) {
-	(void)p;
-	(void)info;
-}
-
-// fs_read_variable fills an array of pointers that was zero. It and the arena are
-// given to fs_free_variable afterwards, also after a failure.
-int fs_read_variable(hid_t id, int attribute, int utf8, fs_arena *arena, char **to) {
-	hid_t type = text_type(0, 1, utf8), transfer = H5Pcreate(H5P_DATASET_XFER);
+// fs_read_references reads where strings of variable length are. Following the
+// references is left to others: the library trusts them.
+int fs_read_references(hid_t file, hid_t id, int attribute, void *to) {
+	static int registered;
+	size_t address = 0, length = 0;
+	hid_t plist = H5Fget_create_plist(file);
+	hid_t opaque = H5Tcreate(H5T_OPAQUE, REFERENCE), text = text_type(0, 1, 1);
 	int result = -1;
-	if (type >= 0 && transfer >= 0) {
-		if (attribute) result = H5Aread(id, type, to);
-		else if (H5Pset_vlen_mem_manager(transfer, arena_take, arena, arena_keep, arena) >= 0)
-			result = H5Dread(id, type, H5S_ALL, H5S_ALL, transfer, to);
+	if (plist >= 0) {
+		H5Pget_sizes(plist, &address, &length);
+		H5Pclose(plist);
 	}
-	if (transfer >= 0) H5Pclose(transfer);
-	if (type >= 0) H5Tclose(type);
+	if (opaque >= 0 && text >= 0 && address == 8 && length == 8) {
+		if (!registered) registered = H5Tregister(H5T_PERS_SOFT, "references", text, opaque, keep_reference) >= 0;
+		if (registered) result = fs_read(id, attribute, 0, opaque, H5S_ALL, H5S_ALL, to);
+	}
+	if (text >= 0) H5Tclose(text);
+	if (opaque >= 0) H5Tclose(opaque);
 	return result;
 }
 
-void fs_free_variable(hid_t id, int attribute, int utf8, fs_arena *arena, char **strings) {
-	if (attribute) {
-		hid_t type = text_type(0, 1, utf8), space = H5Aget_space(id);
-		if (type >= 0 && space >= 0) H5Dvlen_reclaim(type, space, H5P_DEFAULT, strings);
-		if (space >= 0) H5Sclose(space);
-		if (type >= 0) H5Tclose(type);
+// fs_read_at reads bytes of the file as the library counts them.
+int fs_read_at(hid_t file, unsigned long long at, void *to, size_t n) {
+	hsize_t skip = 0;
+	hid_t p = H5Fget_create_plist(file);
+	int fd = descriptor(file), bad = p < 0 || H5Pget_userblock(p, &skip) < 0;
+	if (p >= 0) H5Pclose(p);
+	if (fd < 0 || bad) return -1;
+	for (size_t done = 0; done < n;) {
+		ssize_t k = pread(fd, (char *)to + done, n - done, (off_t)(skip + at + done));
+		if (k < 0 && errno == EINTR) continue;
+		if (k <= 0) return -1;
+		done += (size_t)k;
 	}
-	while (arena->first != NULL) {
-		void **block = arena->first;
-		arena->first = *block;
-		free(block);
-	}
+	return 0;
 }
 
 static int no_user_block(hid_t file) {

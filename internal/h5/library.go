@@ -21,12 +21,15 @@ type handle interface {
 	makeGroup(path string) error
 	makeDataset(path string, e element, l Layout) (object, error)
 	unlink(path string) error
+	// readAt reads what is on disk.
+	readAt(to []byte, at uint64) error
 }
 
 type object interface {
 	close() error
 	kind() Kind
 	address() uint64
+	// info comes before what moves elements, which needs to know their form.
 	info() (Info, error)
 	list() ([]Entry, error)
 	attributes() ([]string, error)
@@ -37,11 +40,13 @@ type object interface {
 	// read and write move elements of one type; nothing moves where there are
 	// none.
 	read(info Info, b buffer, s *slab) error
-	write(info Info, b buffer, s *slab) error
+	write(b buffer, s *slab) error
 	// readStored reads elements of one size as the file has them.
 	readStored(to []byte) error
 	writeFixed(from []byte) error
-	readVariable(info Info, limit int64) ([]string, error)
+	// readReferences reads the 16 bytes that each string of variable length has
+	// in place.
+	readReferences(to []byte) error
 	writeVariable(list []string) error
 	extend(shape []int) error
 	contiguous() (offset int64, err error)

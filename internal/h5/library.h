@@ -41,9 +41,6 @@ typedef struct {
 	size_t most;
 } fs_names;
 
-// Memory for strings of variable length, all freed at once.
-typedef struct { void *first; size_t left; int over; } fs_arena;
-
 void fs_begin(void);
 void fs_reset(void);
 const char *fs_errors(void);
@@ -76,8 +73,8 @@ int fs_attribute_info(hid_t attribute, fs_info *info);
 int fs_read(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, void *to);
 int fs_write(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, const void *from);
 int fs_write_variable(hid_t id, int attribute, char **from);
-int fs_read_variable(hid_t id, int attribute, int utf8, fs_arena *arena, char **to);
-void fs_free_variable(hid_t id, int attribute, int utf8, fs_arena *arena, char **strings);
+int fs_read_references(hid_t file, hid_t id, int attribute, void *to);
+int fs_read_at(hid_t file, unsigned long long at, void *to, size_t n);
 
 int fs_contiguous(hid_t file, hid_t dataset, unsigned long long *offset);
 int fs_chunk(hid_t file, hid_t dataset, const hsize_t *start, unsigned long long *offset, unsigned long long *size);

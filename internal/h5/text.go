@@ -110,9 +110,6 @@ func (f *File) AttributeStrings(path, name string) ([]string, error) {
 	return list, err
 }
 
-// The library reads the strings of an attribute all at once, whatever they take.
-const maxAttributeStrings = 4096
-
 func checkText(list ...string) error {
 	for i, s := range list {
 		if at := strings.IndexByte(s, 0); at >= 0 {
@@ -208,16 +205,7 @@ func getText(f *File, o object, info Info) ([]string, error) {
 		return []string{}, nil
 	}
 	if info.Variable {
-		// Many strings can lie at one and the same place of the file.
-		size, err := f.onDisk()
-		if err != nil {
-			return nil, err
-		}
-		if info.attribute && n > maxAttributeStrings {
-			return nil, fmt.Errorf("%w: %d strings in an attribute, at most %d", ErrTooLarge, n, maxAttributeStrings)
-		}
-		limit := size + maxSparse
-		return o.readVariable(info, limit)
+		return f.readVariable(o, info)
 	}
 	b := make([]byte, n*info.Length)
 	if err := o.readStored(b); err != nil {

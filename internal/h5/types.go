@@ -165,10 +165,9 @@ type Info struct {
 	Variable bool
 	Length   int
 
-	attribute, native, foreign, elsewhere bool
-	bytes                                 int64 // of an element in the file
-	padding                               int
-	utf8                                  bool
+	foreign, elsewhere bool
+	bytes              int64 // of an element in the file
+	padding            int
 }
 
 // Elements is the number of elements.
