@@ -245,6 +245,7 @@ func TestCUDALegacyStream(t *testing.T) {
 			c.must(c.newStream(&s, test.flags))
 			src, dst := c.filled(count(10)), c.alloc(80)
 			c.must(c.onDeviceOn(dst, src, 80, s))
+			c.must(c.syncStream(0))
 			got := c.read(dst, 10) // on the default stream
 			if ordered := got[1] == 1; ordered != test.ordered {
 				t.Errorf("the copy of the other stream has run: %v, want %v", ordered, test.ordered)

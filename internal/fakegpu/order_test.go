@@ -126,7 +126,14 @@ func TestQueriesMakeProgress(t *testing.T) {
 		}
 		g.must(g.queryEvent(e))
 		g.wantNumbers(out, count(10))
+
+		more := g.pinned(10)
+		g.must(g.toHostOn(pointer(more), p, 80, s))
+		for g.queryStream(s) == notReady {
+			runtime.Gosched()
+		}
 		g.must(g.queryStream(s))
+		g.wantNumbers(more, count(10))
 	})
 }
 

@@ -623,6 +623,7 @@ func TestPTXFaults(t *testing.T) {
 	}{
 		{"misaligned", "ld.global.u64 %d, [%src+4];", misaligned},
 		{"nowhere", "mov.u64 %q1, 4096;\n\tld.global.u64 %d, [%q1];", illegalAddress},
+		{"across the end", "setp.ne.u32 %p1, %i, 0;\n\t@%p1 exit;\n\tld.global.u64 %d, [%src+6144];", illegalAddress},
 		{"past the memory of a thread", ".local .align 8 .b8 depot[8];\n\tmov.u64 %q1, depot;\n\tst.local.u64 [%q1+8], %a;", illegalAddress},
 		{"no end", "$loop:\n\tbra $loop;", launchTimeout},
 	} {
@@ -634,7 +635,7 @@ func TestPTXFaults(t *testing.T) {
 		}
 		var f uintptr
 		c.must(c.function(&f, m, "k"))
-		arguments := [2]uintptr{c.alloc(8 * 256), c.alloc(24 * 256)}
+		arguments := [2]uintptr{c.alloc(8 * 256), c.alloc(24*256 + 4)}
 		size := uint64(16)
 		extra := [5]unsafe.Pointer{word(1), unsafe.Pointer(&arguments), word(2), unsafe.Pointer(&size), word(0)}
 		c.must(c.launch(f, 1, 1, 1, 256, 1, 1, 0, 0, nil, &extra[0]))
