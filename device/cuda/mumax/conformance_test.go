@@ -3,9 +3,7 @@
 package mumax_test
 
 import (
-	"os"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/mumax/3/cuda/cu"
@@ -67,12 +65,8 @@ func TestSuiteNoticesPlantedBugs(t *testing.T) {
 	devicetest.RunPlanted(t, config(), 3)
 }
 
-// On a real device.
 func TestConformanceOfNamedDevice(t *testing.T) {
-	name := os.Getenv("FIELDSTONE_DEVICE")
-	if !strings.HasPrefix(name, "mumax") {
-		t.Skip("FIELDSTONE_DEVICE names no device of mumax")
-	}
+	name := onNamedDevice(t)
 	named := config()
 	named.Open = func() (device.Space, error) { return device.Open(name) }
 	devicetest.Run(t, named)

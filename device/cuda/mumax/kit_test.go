@@ -3,14 +3,15 @@
 package mumax_test
 
 import (
-	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/mumax/3/cuda/cu"
 
 	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/device/cuda/mumax"
+	"github.com/fieldstone-io/fieldstone/internal/devtest"
 	"github.com/fieldstone-io/fieldstone/internal/fakegpu"
 )
 
@@ -18,9 +19,7 @@ import (
 // show isn't tested.
 func fake(t *testing.T) *fakegpu.Driver {
 	t.Helper()
-	if name := os.Getenv("FIELDSTONE_DEVICE"); name != "" {
-		t.Skipf("for the fake driver, not for %s", name)
-	}
+	devtest.OnFakes(t)
 	gpu := fakegpu.Load(t, "cuda")
 	// Package cu is linked with a library that must be the same one.
 	const devices = 3
@@ -34,6 +33,16 @@ func fake(t *testing.T) *fakegpu.Driver {
 		t.Fatal("the test isn't linked with the fake driver: run it by scripts/with-mumax")
 	}
 	return gpu
+}
+
+// onNamedDevice returns the name of the real device that the tests are for.
+func onNamedDevice(t *testing.T) string {
+	t.Helper()
+	name := devtest.Real()
+	if !strings.HasPrefix(name, "mumax") {
+		t.Skip("FIELDSTONE_DEVICE names no device of mumax")
+	}
+	return name
 }
 
 // result returns what a call of cu panics with.
