@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,11 @@ type driver struct {
 	fail    gpu.Code // of the next synchronisation
 	lost    gpu.Code // of all calls from then on
 	closed  atomic.Int64
+	meet    *sync.WaitGroup // of all that are to meet the loss, if it isn't nil
+
+	hostFails gpu.Code // of the next call for host memory
+	freeing   func()   // is called while host memory is freed
+	waits     int      // for streams
 }
 
 func newDriver() *driver { return &driver{alive: map[uintptr]bool{}} }
@@ -32,7 +38,15 @@ func (d *driver) Meaning(c gpu.Code) gpu.Meaning {
 	return gpu.Meaning{Name: fmt.Sprintf("ERROR_%d", c), Err: device.ErrDriver, Sticky: c >= 700}
 }
 
-func (d *driver) Current() (gpu.Context, gpu.Code) { return 7, gpu.Success }
+// Current lets others run between what a call checks and what it does.
+func (d *driver) Current() (gpu.Context, gpu.Code) {
+	if d.meet != nil {
+		d.meet.Done()
+		d.meet.Wait()
+	}
+	runtime.Gosched()
+	return 7, gpu.Success
+}
 
 func (d *driver) make() (uintptr, gpu.Code) {
 	d.mu.Lock()
@@ -62,14 +76,19 @@ func (d *driver) free(h uintptr) gpu.Code {
 	return c
 }
 
-func (d *driver) NewStream() (uintptr, gpu.Code)       { return d.make() }
-func (d *driver) CloseStream(s uintptr) gpu.Code       { return d.free(s) }
-func (d *driver) NewEvent() (uintptr, gpu.Code)        { return d.make() }
-func (d *driver) CloseEvent(e uintptr) gpu.Code        { return d.free(e) }
-func (d *driver) Record(e, s uintptr) gpu.Code         { return d.use(e, s) }
-func (d *driver) Wait(s, e uintptr) gpu.Code           { return d.use(e, s) }
-func (d *driver) QueryEvent(e uintptr) gpu.Code        { return d.use(e) }
-func (d *driver) SynchronizeStream(s uintptr) gpu.Code { return d.use(s) }
+func (d *driver) NewStream() (uintptr, gpu.Code) { return d.make() }
+func (d *driver) CloseStream(s uintptr) gpu.Code { return d.free(s) }
+func (d *driver) NewEvent() (uintptr, gpu.Code)  { return d.make() }
+func (d *driver) CloseEvent(e uintptr) gpu.Code  { return d.free(e) }
+func (d *driver) Record(e, s uintptr) gpu.Code   { return d.use(e, s) }
+func (d *driver) Wait(s, e uintptr) gpu.Code     { return d.use(e, s) }
+func (d *driver) QueryEvent(e uintptr) gpu.Code  { return d.use(e) }
+func (d *driver) SynchronizeStream(s uintptr) gpu.Code {
+	d.mu.Lock()
+	d.waits++
+	d.mu.Unlock()
+	return d.use(s)
+}
 
 func (d *driver) Allocate(int64) (device.Ptr, gpu.Code) {
 	h, c := d.make()
@@ -88,7 +107,26 @@ func (d *driver) Synchronize() gpu.Code {
 	return max(c, d.lost)
 }
 
-func (d *driver) HostIsPinned(unsafe.Pointer) (bool, gpu.Code) { return true, gpu.Success }
+func (d *driver) CopyToDevice(device.Ptr, unsafe.Pointer, int64, uintptr) gpu.Code {
+	return gpu.Success
+}
+
+func (d *driver) HostIsPinned(unsafe.Pointer) (bool, gpu.Code) { return false, gpu.Success }
+
+func (d *driver) host() gpu.Code {
+	c := d.hostFails
+	d.hostFails = gpu.Success
+	return c
+}
+
+func (d *driver) RegisterHost(unsafe.Pointer, int64) gpu.Code { return d.host() }
+
+func (d *driver) UnregisterHost(unsafe.Pointer) gpu.Code {
+	if d.freeing != nil {
+		d.freeing()
+	}
+	return d.host()
+}
 
 func newSpace(d *driver, release func() gpu.Code) *gpu.Space {
 	return gpu.New(gpu.Config{API: d, Properties: device.Properties{Kind: "test", Ordinal: 3}, Context: 7, Release: release})
@@ -181,6 +219,8 @@ func TestALossHasOneOrigin(t *testing.T) {
 	}
 	d.lost = 719
 	errs := make([]error, 8)
+	d.meet = new(sync.WaitGroup)
+	d.meet.Add(len(errs))
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
@@ -192,6 +232,7 @@ func TestALossHasOneOrigin(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	d.meet = nil
 	firsts := 0
 	var origin string
 	for _, err := range errs {
@@ -215,5 +256,63 @@ func TestALossHasOneOrigin(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
+	}
+}
+
+// What is known as pinned is what the driver has pinned, also after it has refused
+// something, and while it frees.
+func TestPinnedMemoryIsWhatTheDriverHasPinned(t *testing.T) {
+	d := newDriver()
+	s := newSpace(d, nil)
+	stream, err := s.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, 100)
+	pinned := func() bool {
+		before := d.waits
+		if err := stream.CopyToDevice(1, mem); err != nil {
+			t.Fatal(err)
+		}
+		return d.waits == before
+	}
+
+	d.hostFails = 2
+	if _, err := s.RegisterHost(mem); !errors.Is(err, device.ErrDriver) {
+		t.Fatalf("a registration that the driver refuses: %v", err)
+	}
+	if pinned() {
+		t.Error("memory is pinned after a refusal")
+	}
+	r, err := s.RegisterHost(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !pinned() {
+		t.Error("registered memory isn't pinned")
+	}
+	d.hostFails = 2
+	if err := r.Free(); !errors.Is(err, device.ErrDriver) {
+		t.Fatalf("an end that the driver refuses: %v", err)
+	}
+	if !pinned() {
+		t.Error("memory isn't pinned any more, after a refusal")
+	}
+	// Its addresses may be given out again before the call is back.
+	other := newSpace(newDriver(), nil)
+	var again device.HostMemory
+	d.freeing = func() {
+		if again, err = other.RegisterHost(mem); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(r.Free(), err); err != nil {
+		t.Fatal(err)
+	}
+	if !pinned() {
+		t.Error("the end of one registration ends another")
+	}
+	if err := errors.Join(again.Free(), other.Close(), stream.Close(), s.Close()); err != nil {
+		t.Error(err)
 	}
 }
