@@ -46,27 +46,27 @@ enum fg_ptx_compare {
 enum fg_ptx_operand_kind { PTX_NOTHING, PTX_REGISTER, PTX_CONSTANT, PTX_SPECIAL, PTX_LABEL, PTX_PARAMETER };
 
 struct fg_ptx_operand {
-	enum fg_ptx_operand_kind kind;
-	bool negated; // a predicate
-	int index;    // of a register, special register, label, parameter
 	uint64_t value;
+	int32_t index; // of a register, special register, label, parameter
+	uint8_t kind;
+	bool negated; // a predicate
 };
 
-enum { PTX_MAX_OPERANDS = 6 };
+enum { PTX_MAX_OPERANDS = 5 };
 
+// What each step needs comes first.
 struct fg_ptx_instruction {
-	enum fg_ptx_op op;
+	uint8_t op, compare;
+	bool guard_negated;
+	uint8_t outs, ins;
 	struct fg_ptx_type type, from; // from: of cvt
 	unsigned modifiers;
-	enum fg_ptx_compare compare;
-	int guard; // register, or -1
-	bool guard_negated;
-	int outs, ins;
-	struct fg_ptx_operand out[4], in[PTX_MAX_OPERANDS];
-	uint64_t offset; // of an address
+	int guard;       // register, or -1
 	int target;      // of a branch
+	uint64_t offset; // of an address
+	struct fg_ptx_operand in[PTX_MAX_OPERANDS], out[4];
 	int line;
-	char text[48];
+	char text[44];
 };
 
 // A parameter, or a variable in the memory of a thread.

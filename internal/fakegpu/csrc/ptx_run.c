@@ -183,7 +183,7 @@ static bool test_float(const struct fg_ptx_instruction *in, uint64_t a)
 	}
 }
 
-static bool compare_float(enum fg_ptx_compare compare, double a, double b)
+static bool compare_float(int compare, double a, double b)
 {
 	bool unordered = a != a || b != b;
 	switch (compare) {
