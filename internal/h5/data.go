@@ -291,6 +291,10 @@ func (f *File) checkRoom(info Info, shape []int) error {
 	if err != nil {
 		return err
 	}
+	// The library reads what a shape declares from the place that it has.
+	if total, ok := product(append([]int{int(info.bytes)}, info.Shape...)); !ok || !info.Null && info.Chunk == nil && info.Storage > 0 && int64(total) > info.Storage {
+		return fmt.Errorf("%w: shape %v of %d bytes each has %d bytes of data", ErrFormat, info.Shape, info.bytes, info.Storage)
+	}
 	room := info.Storage
 	if room > size {
 		return fmt.Errorf("%w: %d bytes of data in a file of %d", ErrTooLarge, room, size)

@@ -60,10 +60,11 @@ int fs_refused_external(void) { return external_refused; }
 // Files are locked by those who know when several processes may have them; the
 // library's own locks fail on network filesystems that have none.
 // The format of 1.8 is the oldest whose object headers carry checksums.
-static hid_t access_properties(void) {
+// Newer ones can be read.
+static hid_t access_properties(H5F_libver_t newest) {
 	hid_t p = H5Pcreate(H5P_FILE_ACCESS);
 	if (p < 0) return p;
-	if (H5Pset_libver_bounds(p, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_fclose_degree(p, H5F_CLOSE_STRONG) < 0
+	if (H5Pset_libver_bounds(p, H5F_LIBVER_V18, newest) < 0 || H5Pset_fclose_degree(p, H5F_CLOSE_STRONG) < 0
 #if H5_VERSION_GE(1, 10, 7)
 	    || H5Pset_file_locking(p, 0, 1) < 0
 #endif
@@ -75,7 +76,7 @@ static hid_t access_properties(void) {
 }
 
 hid_t fs_create(const char *name, int truncate) {
-	hid_t access = access_properties(), create = H5Pcreate(H5P_FILE_CREATE), f = -1;
+	hid_t access = access_properties(H5F_LIBVER_V18), create = H5Pcreate(H5P_FILE_CREATE), f = -1;
 	if (access >= 0 && create >= 0 && H5Pset_obj_track_times(create, 0) >= 0)
 		f = H5Fcreate(name, truncate ? H5F_ACC_TRUNC : H5F_ACC_EXCL, create, access);
 	if (create >= 0) H5Pclose(create);
@@ -84,7 +85,7 @@ hid_t fs_create(const char *name, int truncate) {
 }
 
 hid_t fs_open(const char *name, int writable) {
-	hid_t access = access_properties(), f;
+	hid_t access = access_properties(H5F_LIBVER_LATEST), f;
 	if (access < 0) return access;
 	f = H5Fopen(name, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
 	H5Pclose(access);
