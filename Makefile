@@ -31,7 +31,7 @@ all: build
 build: deps
 	CGO_ENABLED=0 go build -o build/ ./cmd/...
 	$(WITH) go build -o $(OUT)/ ./examples/...
-	scripts/check-linkage $(MPI) $(OUT)/dendrite
+	for program in dendrite allencahn; do scripts/check-linkage $(MPI) $(OUT)/$$program || exit; done
 
 deps:
 	@scripts/deps
