@@ -324,6 +324,28 @@ func TestTheCompilersMessagesAreInTheError(t *testing.T) {
 	}
 }
 
+func TestBoxKernelsThatAreRefused(t *testing.T) {
+	gpu := load(t)
+	t.Run("what the driver has against them stays", func(t *testing.T) {
+		boxes := open(t, "cuda:0").(device.BoxKernels)
+		gpu.Fail("cuModuleLoadDataEx", 1, 304)
+		for range 2 {
+			if _, err := boxes.BoxModule(); !errors.Is(err, device.ErrDriver) {
+				t.Errorf("error %v", err)
+			}
+		}
+	})
+	t.Run("a loss is nothing against them", func(t *testing.T) {
+		boxes := open(t, "cuda:0").(device.BoxKernels)
+		gpu.Fail("cuModuleLoadDataEx", 1, 700)
+		for _, text := range []string{"load module of box kernels: device lost: ", "device lost since load module of box kernels: "} {
+			if _, err := boxes.BoxModule(); !errors.Is(err, device.ErrLost) || !strings.Contains(err.Error(), text) {
+				t.Errorf("error %v, want one that has %q", err, text)
+			}
+		}
+	})
+}
+
 func TestCallsDoNotAllocate(t *testing.T) {
 	gpu := load(t)
 	gpu.Set(t, fakegpu.Eager)

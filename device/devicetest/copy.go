@@ -145,6 +145,8 @@ var boxes = []boxCopy{
 	{device.Extent{Row: 80, Rows: 6, Slices: 7}, device.Pitch{Row: 112, Rows: 10}, device.Pitch{Row: 80, Rows: 6}, 2*112*10 + 2*112 + 16, 0},
 	{device.Extent{Row: 80, Rows: 6, Slices: 7}, device.Pitch{Row: 80, Rows: 6}, device.Pitch{Row: 96, Rows: 8}, 0, 96*8 + 96 + 8},
 	{device.Extent{Row: 24, Rows: 1, Slices: 5}, device.Pitch{Row: 24, Rows: 3}, device.Pitch{Row: 40, Rows: 1}, 48, 8},
+	{device.Extent{Row: 8, Rows: 2, Slices: 3}, device.Pitch{Row: 8, Rows: 5}, device.Pitch{Row: 8, Rows: 2}, 8, 0},
+	{device.Extent{Row: 8, Rows: 2, Slices: 3}, device.Pitch{Row: 8, Rows: 2}, device.Pitch{Row: 8, Rows: 3}, 0, 16},
 	{device.Extent{Row: 3, Rows: 4, Slices: 1}, device.Pitch{Row: 7, Rows: 4}, device.Pitch{Row: 3, Rows: 9}, 1, 2},
 }
 
