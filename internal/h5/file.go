@@ -116,7 +116,6 @@ func (f *File) Name() string { return f.name }
 // Close writes what is left and closes the file. The error is the first failure of
 // any change; nothing that was written is durable without Sync before.
 func (f *File) Close() error {
-	var failed, left error
 	err := enter(func() error {
 		if f.h == nil {
 			return fs.ErrClosed
@@ -124,19 +123,19 @@ func (f *File) Close() error {
 		if f.writable && f.failed == nil {
 			f.failed = f.flush()
 		}
-		failed = f.failed
-		if n := f.h.objects(); n != 1 {
+		h := f.h
+		f.h = nil
+		if f.failed != nil {
+			h.abandon()
+			return f.failed
+		}
+		var left error
+		if n := h.objects(); n != 1 {
 			left = fmt.Errorf("%d objects were left open", n-1)
 		}
-		err := f.h.close()
-		f.h = nil
-		return err
+		return errors.Join(h.close(), left)
 	})
-	// After a failure the library may complain about its consequences, too.
-	if failed == nil {
-		failed = errors.Join(err, left)
-	}
-	return f.wrap("close", "", "", failed)
+	return f.wrap("close", "", "", err)
 }
 
 // Flush hands everything to the operating system.
@@ -200,7 +199,13 @@ func (f *File) on(op, path, attribute string, write bool, call func(object) erro
 		if err != nil {
 			return err
 		}
-		return closing(o, call)
+		err = call(o)
+		// Closing may be what writes.
+		e := o.close()
+		if e != nil && write {
+			e = f.change(func() error { return e })
+		}
+		return errors.Join(err, e)
 	})
 }
 
@@ -212,7 +217,7 @@ func closing(o object, call func(object) error) (err error) {
 // change runs what changes the file; a failure of it is final.
 func (f *File) change(call func() error) error {
 	err := call()
-	if err != nil {
+	if err != nil && f.failed == nil {
 		f.failed = err
 	}
 	return err

@@ -157,6 +157,11 @@ func (f libraryFile) id() C.hid_t { return C.hid_t(f) }
 
 func (f libraryFile) close() error { return check("H5Fclose", C.H5Fclose(f.id())) }
 
+func (f libraryFile) abandon() {
+	C.fs_abandon(f.id())
+	C.fs_reset()
+}
+
 func (f libraryFile) flush() error {
 	return check("H5Fflush", C.H5Fflush(f.id(), C.H5F_SCOPE_GLOBAL))
 }

@@ -1,10 +1,16 @@
 //go:build hdf5
 
+#ifdef __linux__
+#define _GNU_SOURCE // memfd_create
+#endif
 #include "library.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,6 +123,18 @@ int fs_sync(hid_t file, int *err) {
 	if (fsync(fd) == 0) return 0;
 	*err = errno;
 	return -1;
+}
+
+// fs_abandon closes a file that can't be written. The library does not let go of a
+// file that it can't flush, and its descriptor would keep the space of a full disk:
+// what is left to write goes into memory.
+int fs_abandon(hid_t file) {
+#ifdef __linux__
+	int fd = descriptor(file), memory = memfd_create("abandoned", MFD_CLOEXEC);
+	if (fd >= 0 && memory >= 0) dup2(memory, fd);
+	if (memory >= 0) close(memory);
+#endif
+	return H5Fclose(file);
 }
 
 long fs_objects(hid_t file) { return (long)H5Fget_obj_count(file, H5F_OBJ_ALL | H5F_OBJ_LOCAL); }

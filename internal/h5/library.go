@@ -7,6 +7,9 @@ import "unsafe"
 
 type handle interface {
 	close() error
+	// abandon gives the disk's space back after a failure. The library may keep
+	// what it could not write, in memory.
+	abandon()
 	flush() error
 	sync() error
 	// ends gives the size that the file should have and the one it has.
