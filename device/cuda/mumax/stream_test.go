@@ -55,6 +55,14 @@ func TestWhoWaitsForAnEvent(t *testing.T) {
 	wrapped := func(t *testing.T, handle uintptr) device.Stream {
 		return get[device.Stream](t)(space.WrapStream(handle))
 	}
+	// What was known of a handle ends with the stream that was wrapped, for the
+	// handle may become another's.
+	solversByHandle := func(t *testing.T) device.Stream {
+		own := cu.StreamCreate()
+		t.Cleanup(func() { own.Destroy() })
+		must(t, get[device.Stream](t)(mumax.WrapStream(space, own)).Close())
+		return wrapped(t, uintptr(own))
+	}
 	defaultStream := func(t *testing.T) device.Stream { return wrapped(t, 0) }
 	somebodys := func(t *testing.T) device.Stream { return wrapped(t, strangersStream(t, gpu)) }
 	spacesByHandle := func(t *testing.T) device.Stream { return wrapped(t, theSpaces(t).Handle()) }
@@ -78,6 +86,7 @@ func TestWhoWaitsForAnEvent(t *testing.T) {
 		{"the default stream and the space's", defaultStream, theSpaces, false},
 		{"the solver's and the default stream", theSolvers, defaultStream, false},
 		{"the space's by its handle", spacesByHandle, theSpaces, false},
+		{"the solver's by its handle", solversByHandle, theSpaces, true},
 		{"a stranger's and the space's", somebodys, theSpaces, true},
 		{"the space's and a stranger's", theSpaces, somebodys, true},
 		{"a stranger's and the default stream", somebodys, defaultStream, true},
