@@ -7,6 +7,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/device/emulated"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 var square = grid.Domain{Size: [3]int{4, 3, 1}, Spacing: [3]float64{0.5, 0.5, 1}}
@@ -101,6 +102,46 @@ func onDevice() error {
 		}
 	}
 	return nil
+}
+
+// A field that lives on a device is read past its mirror: exactly the owned cells move,
+// and nothing becomes stale. publish.SaveBundle reads it in this way.
+func ExampleTransfer() {
+	if err := readDirectly(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// [0 0 0 0]
+	// 12 cells, 96 bytes, 0 refreshes, device newer
+}
+
+func readDirectly() error {
+	dev, err := emulated.New()
+	if err != nil {
+		return err
+	}
+	psi, err := field.New[float64](square, square.Box(), field.Halo(1), field.In(dev), field.Transfer(field.Direct))
+	if err != nil {
+		return err
+	}
+	if err := psi.NoteDeviceWrite(); err != nil { // as after a kernel
+		return err
+	}
+	source, err := psi.Source()
+	if err != nil {
+		return err
+	}
+	cells := make([]float64, 12)
+	if err := source.ReadCells(pack.Bytes(cells), 0); err != nil {
+		return err
+	}
+	fmt.Println(cells[:4])
+	t := psi.Transfers()
+	fmt.Printf("%d cells, %d bytes, %d refreshes, %v\n", t.ReadCells, t.ReadBytes, t.Refreshes, psi.Residency())
+	if err := psi.Free(); err != nil {
+		return err
+	}
+	return dev.Close()
 }
 
 // A stepper tries a step and goes back.

@@ -17,7 +17,8 @@ type Device struct {
 	// Break makes a kernel that is launched later fail on the device, which is lost
 	// then: the first, or the n-th. It is nil for a device that can't be told to.
 	Break func(space device.Space, nth int)
-	// Slow tells that a test had better not move much.
+	// Slow tells that a test had better not move much, nor launch processes: another
+	// device of the kind, that is as likely to show a mistake, is faster.
 	Slow bool
 
 	load func(t *testing.T)
@@ -62,7 +63,7 @@ func emulatedDevices() []Device {
 	for _, mode := range []emulated.Mode{emulated.Lazy, emulated.Eager, emulated.Delayed} {
 		list = append(list, Device{
 			Name: "emulated " + mode.String(),
-			Slow: mode == emulated.Delayed,
+			Slow: mode != emulated.Lazy,
 			Open: func() (device.Space, error) {
 				return emulated.New(emulated.Schedule(mode), emulated.Capacity(64<<20))
 			},
