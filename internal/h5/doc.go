@@ -22,7 +22,8 @@
 //
 // All calls may be made from several goroutines. They wait for each other: one lock
 // guards the library, which is not thread-safe. Code outside this package that calls
-// HDF5 in the same process is not covered.
+// HDF5 in the same process is not covered, and must close its files itself: the library
+// does not do so at the end of the process.
 //
 // # Failures
 //

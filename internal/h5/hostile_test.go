@@ -252,3 +252,50 @@ func watchMutants(file string, from, to int, progress string) (at int, out strin
 		}
 	}
 }
+
+// FuzzOpen reads whatever bytes a file has. A crash of the library ends the fuzzer,
+// too, and leaves the input behind.
+func FuzzOpen(f *testing.F) {
+	name := filepath.Join(f.TempDir(), "file.h5")
+	sample(f, name)
+	file, err := os.ReadFile(name)
+	must(f, err)
+	f.Add(file)
+	f.Add(file[:len(file)/2])
+	f.Add([]byte("\x89HDF\r\n\x1a\n"))
+	f.Add([]byte{})
+	for n := range 5 {
+		f.Add(mutate(file, n))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		name := filepath.Join(t.TempDir(), "file.h5")
+		must(t, os.WriteFile(name, b, 0o600))
+		if err := readAll(name); err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name the file", err)
+		}
+		if n := h5.OpenObjects(); n != 0 {
+			t.Errorf("%d objects are open", n)
+		}
+	})
+}
+
+// A file that was cut anywhere does not open, or gives an error that names it.
+func TestCutFilesAreRefused(t *testing.T) {
+	watch(t)
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole.h5")
+	sample(t, whole)
+	file, err := os.ReadFile(whole)
+	must(t, err)
+	cut := filepath.Join(dir, "cut.h5")
+	for n := 0; n < len(file); n += 1 + n/40 {
+		must(t, os.WriteFile(cut, file[:n], 0o600))
+		f, err := h5.Open(cut)
+		if err == nil {
+			f.Close()
+		}
+		if !errors.Is(err, h5.ErrFormat) || !strings.Contains(err.Error(), cut) {
+			t.Fatalf("%d of %d bytes: %v", n, len(file), err)
+		}
+	}
+}

@@ -14,6 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// The library's cleaning up at the end of the process crashes on a file that it could
+// not write, and Go programs end without it anyway. This comes before gonum's package
+// starts the library.
+__attribute__((constructor)) static void no_cleaning_up(void) { H5dont_atexit(); }
+
 // The words of the first call that failed, one line per level, the call first.
 static _Thread_local char words[8192];
 static _Thread_local size_t word_count;

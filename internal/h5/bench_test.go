@@ -1,0 +1,67 @@
+//go:build hdf5
+
+package h5_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/internal/h5"
+)
+
+// The array that is written and read, in MB. testdata/bench.py does the same with
+// h5py.
+func benchArray(b *testing.B) []float64 {
+	mb := 64
+	if n, err := strconv.Atoi(os.Getenv("FIELDSTONE_H5_BENCH_MB")); err == nil {
+		mb = n
+	}
+	data := make([]float64, mb<<20/8)
+	for i := range data {
+		data[i] = float64(i)
+	}
+	b.SetBytes(int64(len(data)) * 8)
+	return data
+}
+
+func BenchmarkWrite(b *testing.B) {
+	data := benchArray(b)
+	name := filepath.Join(b.TempDir(), "file.h5")
+	for b.Loop() {
+		f, err := h5.Create(name)
+		must(b, err)
+		must(b, h5.Write(f, "x", data, len(data)/1024, 1024))
+		must(b, f.Close())
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	data := benchArray(b)
+	f, name := create(b)
+	must(b, h5.Write(f, "x", data, len(data)/1024, 1024))
+	must(b, f.Close())
+	for b.Loop() {
+		f, err := h5.Open(name)
+		must(b, err)
+		if _, _, err := h5.Read[float64](f, "x"); err != nil {
+			b.Fatal(err)
+		}
+		must(b, f.Close())
+	}
+}
+
+func BenchmarkReadSlab(b *testing.B) {
+	data := benchArray(b)
+	f, name := create(b)
+	shape := []int{len(data) / 1024, 1024}
+	must(b, h5.Write(f, "x", data, shape...))
+	must(b, f.Close())
+	for b.Loop() {
+		f, err := h5.Open(name)
+		must(b, err)
+		must(b, h5.ReadSlab(f, "x", data, []int{0, 0}, shape))
+		must(b, f.Close())
+	}
+}
