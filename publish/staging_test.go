@@ -355,9 +355,12 @@ func TestManyFieldsCostNoMoreCallsOfTheFilesystemThanTheirFiles(t *testing.T) {
 		}
 		return inject.Count()
 	}
-	one, two, many := count(1), count(2), count(41)
-	if want := one + 40*(two-one); many != want {
-		t.Errorf("1, 2 and 41 fields take %d, %d and %d calls: want %d for 41", one, two, many, want)
+	// Create, stat, allocate, two writes and close; open and close by a rank that
+	// hasn't created it; open, sync and close; a last look.
+	const each = 12
+	one, many := count(1), count(41)
+	if most := one + 40*each; many > most {
+		t.Errorf("1 and 41 fields take %d and %d calls: want at most %d for 41", one, many, most)
 	}
 }
 
