@@ -81,6 +81,9 @@ type Checkpoint struct {
 	// Bundles names, for each field, the bundle published with the checkpoint that
 	// holds it; nil where the file does.
 	Bundles map[string]string
+
+	units  map[string]string // that the file stores
+	origin origin
 }
 
 // UpdateState is the state of one interval update.

@@ -1,0 +1,88 @@
+package runfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// SegmentFile returns the path of the output of a segment, which is 1 or more, of the
+// run of a name in a directory.
+func SegmentFile(dir, name string, segment int) string {
+	return filepath.Join(dir, fmt.Sprintf("%s.segment%04d.h5", name, segment))
+}
+
+// CheckpointFile returns the path of the last checkpoint of a run.
+func CheckpointFile(dir, name string) string {
+	return filepath.Join(dir, name+".checkpoint.h5")
+}
+
+// PreviousFile returns the path of the checkpoint before the last one.
+func PreviousFile(dir, name string) string {
+	return filepath.Join(dir, name+".checkpoint.prev.h5")
+}
+
+// CheckName tells whether a run may have a name: it is the beginning of the names of
+// its files, so it has neither '/' nor control characters, and doesn't begin with a
+// point. The error matches [ErrInput].
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("name of the run: %w: empty", ErrInput)
+	case strings.HasPrefix(name, "."), strings.ContainsRune(name, filepath.Separator), strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("name of the run: %w: %q can't begin the name of a file", ErrInput, name)
+	case len(name) > 200:
+		return fmt.Errorf("name of the run: %w: %d bytes are more than the 200 for which there is room in the name of a file", ErrInput, len(name))
+	}
+	return nil
+}
+
+// A Segment is an output file of a run.
+type Segment struct {
+	Number int
+	File   string
+}
+
+// SegmentFiles returns the segments of a run that exist, in the order of their
+// numbers. A directory that isn't there has none.
+func SegmentFiles(dir, name string) ([]Segment, error) {
+	return segmentFiles(vfs.OS, dir, name)
+}
+
+func segmentFiles(fsys vfs.FS, dir, name string) ([]Segment, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	entries, err := fsys.ReadDir(filepath.Clean(dir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("segments of run %q: %w", name, err)
+	}
+	var list []Segment
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), name+".segment")
+		if !ok {
+			continue
+		}
+		if digits, ok = strings.CutSuffix(digits, ".h5"); !ok {
+			continue
+		}
+		// Only the one spelling of a number that SegmentFile gives is ours.
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < 1 || fmt.Sprintf("%04d", n) != digits {
+			continue
+		}
+		list = append(list, Segment{n, SegmentFile(dir, name, n)})
+	}
+	slices.SortFunc(list, func(a, b Segment) int { return a.Number - b.Number })
+	return list, nil
+}

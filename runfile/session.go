@@ -1,0 +1,573 @@
+package runfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/record"
+)
+
+// A Session is one segment of a run, as the time loop of a solver sees it: it keeps
+// what the solver hands over and writes output and checkpoints.
+//
+//	s, err := runfile.Open(ctx, c, cfg)
+//	...
+//	start := s.Start() // where to begin, and with what
+//	err = s.SaveState(ctx, state)
+//	for out := (runfile.Outcome{}); !out.Done && !out.Stop; {
+//		... attempt a step
+//		s.Attempt(runfile.Attempt{Time: t, StepLength: h, Accepted: ok})
+//		if !ok {
+//			continue
+//		}
+//		if err = s.SaveState(ctx, state); err != nil {
+//			break
+//		}
+//		if out, err = s.Checkpoint(ctx, state, stepper); err != nil {
+//			break
+//		}
+//	}
+//	err = errors.Join(err, s.Close(ctx))
+//
+// All ranks make all calls, in the same order, with the same times: every rank has
+// its own session. What only rank 0's counts of is said with each call. Open, SaveState
+// at a save time, Checkpoint and Close are collective, and give the same error on all
+// ranks, unless that wraps [comm.ErrDead]. A session belongs to one goroutine.
+type Session struct {
+	c       *comm.Comm
+	cfg     Config
+	store   store
+	now     func() time.Time
+	log     *slog.Logger
+	release func() error // of the lock, on rank 0 while it is held
+	inbox   chan os.Signal
+
+	settings record.Record // without the section segment
+	origin   segmentOrigin // what the section says that doesn't change any more
+	start    Start
+
+	opened time.Time
+	broken error // a wrong call, which the next collective call returns
+	ended  bool  // stopped or closed: nothing more is taken
+	closed bool
+
+	time     float64 // accepted
+	accepted int64   // steps of this segment
+	attempts int64   // of this segment
+	nextSave int     // index in the save times of the one that comes next
+	updates  []UpdateState
+
+	// What rank 0 keeps for the segment's file.
+	times       []float64
+	states      [][]float64
+	updateSaves []UpdateStates
+	fieldSaves  []fieldCells
+	stats       Statistics
+	summary     Summary // of the run, this segment included
+
+	seen     stopFlags // reasons that this rank saw
+	stop     stopFlags // those that are known on all ranks
+	fileSeen time.Time // when rank 0 last looked for the stop file
+	last     struct {  // checkpoint of this segment, or what it began with
+		accepted int64
+		time     float64
+		wall     time.Time
+	}
+	written  bool // a checkpoint of this segment
+	dirty    bool // there is what the segment's file lacks
+	attempt  time.Time
+	progress struct {
+		accepted, attempts int64
+		wall               time.Time
+	}
+}
+
+// Start is what a segment begins with, the same on all ranks.
+type Start struct {
+	// Segment is the number of the segment.
+	Segment int
+	Time    float64 // accepted, in seconds
+	// State is the state at the time: a copy of Config.Initial in a new run, nil
+	// without one. Unknowns are arranged as in the session's layout.
+	State []float64
+
+	// Resumed says that the state is a stored one, of the file and the segment
+	// there, 0 where that isn't known.
+	Resumed     bool
+	File        string
+	FromSegment int
+	// Stepper is what the stepper carried; there is none with a state of an output
+	// file.
+	Stepper    record.Record
+	HasStepper bool
+	Updates    []UpdateState
+	// Bundles names, for each field, the bundle that holds it.
+	Bundles map[string]string
+	// Saved is the number of states that the run saved before, Summary what it did.
+	Saved   int
+	Summary Summary
+}
+
+// An Attempt is a step that was attempted.
+type Attempt struct {
+	Time                float64 // that it aimed at, in seconds
+	StepLength          float64 // in seconds
+	Accepted            bool
+	ErrorEstimate       float64
+	NonlinearIterations int64 // 0 stands for the number of Iterations
+	LinearIterations    int64 // 0 stands for the sum over Iterations
+	WallTime            float64
+	Outcome             string // such as "converged"; empty for "accepted" or "rejected"
+	Iterations          []Iteration
+}
+
+// An Iteration is one nonlinear iteration of an attempt.
+type Iteration struct {
+	Residual float64
+	Linear   int64 // linear iterations
+}
+
+// Outcome is what Checkpoint did, and what the caller is to do.
+type Outcome struct {
+	Written bool // there is a checkpoint of the state
+	Done    bool // the run has reached its end
+	// Stop tells to end now; Reason says why.
+	Stop   bool
+	Reason string
+}
+
+// Start returns what the segment begins with.
+func (s *Session) Start() Start {
+	start := s.start
+	start.State = slices.Clone(start.State)
+	return start
+}
+
+// Done reports whether the run has reached its end: a resumed one may have before its
+// first step.
+func (s *Session) Done() bool { return s.time >= s.cfg.end() }
+
+// NextTime returns the first time point after the accepted time: the next step must
+// not go beyond it. It is the accepted time at the end of the run.
+func (s *Session) NextTime() float64 {
+	i, found := slices.BinarySearch(s.cfg.TimePoints, s.time)
+	if found {
+		i++
+	}
+	if i == len(s.cfg.TimePoints) {
+		return s.time
+	}
+	return s.cfg.TimePoints[i]
+}
+
+// fail keeps the first wrong call for the next collective one.
+func (s *Session) fail(format string, args ...any) {
+	if s.broken == nil {
+		s.broken = fmt.Errorf("%w: %s", ErrInput, fmt.Sprintf(format, args...))
+	}
+}
+
+// Attempt records a step that was attempted, accepted or not. An accepted one makes
+// its time the accepted time. It is not collective; what is wrong with the attempt is
+// the error of the next call that is. The statistics are rank 0's.
+func (s *Session) Attempt(a Attempt) {
+	now := s.now()
+	wall := a.WallTime
+	if wall == 0 {
+		wall = now.Sub(s.attempt).Seconds()
+	}
+	s.attempt = now
+	if s.broken != nil {
+		return
+	}
+	switch {
+	case s.ended:
+		s.fail("an attempt after the end of the session")
+		return
+	case math.IsNaN(a.Time) || math.IsInf(a.Time, 0):
+		s.fail("an attempt aims at the time %v", a.Time)
+		return
+	case a.Accepted && a.Time <= s.time:
+		s.fail("a step to %v s is accepted at the accepted time %v s", a.Time, s.time)
+		return
+	case a.Accepted && a.Time > s.NextTime():
+		s.fail("a step from %v s to %v s is accepted across the time point %v s", s.time, a.Time, s.NextTime())
+		return
+	case a.Accepted && s.saveIsDue():
+		s.fail("a step is accepted before the state at the save time %v s is saved", s.time)
+		return
+	}
+	s.attempts++
+	s.dirty = true
+	if s.c.Rank() == 0 {
+		s.count(a, wall)
+	}
+	if a.Accepted {
+		s.accepted++
+		s.time = a.Time
+	}
+}
+
+// count adds an attempt to the statistics.
+func (s *Session) count(a Attempt, wall float64) {
+	nonlinear, linear := a.NonlinearIterations, a.LinearIterations
+	if nonlinear == 0 {
+		nonlinear = int64(len(a.Iterations))
+	}
+	if linear == 0 {
+		for _, i := range a.Iterations {
+			linear += i.Linear
+		}
+	}
+	outcome := a.Outcome
+	if outcome == "" {
+		outcome = map[bool]string{true: "accepted", false: "rejected"}[a.Accepted]
+	}
+	t := &s.stats
+	t.Time, t.StepLength = append(t.Time, a.Time), append(t.StepLength, a.StepLength)
+	t.Accepted, t.ErrorEstimate = append(t.Accepted, a.Accepted), append(t.ErrorEstimate, a.ErrorEstimate)
+	t.NonlinearIterations = append(t.NonlinearIterations, nonlinear)
+	t.LinearIterations = append(t.LinearIterations, linear)
+	t.WallTime, t.Outcome = append(t.WallTime, wall), append(t.Outcome, outcome)
+	for _, i := range a.Iterations {
+		t.IterationAttempt = append(t.IterationAttempt, s.attempts)
+		t.IterationResidual = append(t.IterationResidual, i.Residual)
+		t.IterationLinear = append(t.IterationLinear, i.Linear)
+	}
+	s.summary.Attempted++
+	if a.Accepted {
+		s.summary.Accepted++
+	}
+	s.summary.NonlinearIterations += nonlinear
+	s.summary.LinearIterations += linear
+	s.summary.WallTime += wall
+}
+
+// SetUpdate puts the state of an interval update in force. It is copied. It is not
+// collective; what is wrong is the error of the next call that is.
+func (s *Session) SetUpdate(name string, state []float64) {
+	i := slices.Index(s.cfg.Updates, name)
+	if i < 0 {
+		s.fail("interval update %q is not one of %q", name, s.cfg.Updates)
+		return
+	}
+	if before := s.updates[i].State; before != nil && len(state) != len(before) {
+		s.fail("interval update %q has %d numbers, had %d before", name, len(state), len(before))
+		return
+	}
+	s.updates[i].State = append(make([]float64, 0, len(state)), state...)
+}
+
+// saveIsDue reports whether the accepted time is a save time, or beyond one, whose
+// state isn't saved.
+func (s *Session) saveIsDue() bool {
+	times := s.cfg.saveTimes()
+	return s.nextSave < len(times) && s.time >= times[s.nextSave]
+}
+
+// SaveState saves the state at the accepted time if that is a save time, and does
+// nothing otherwise. A new run calls it before its first step too, and every run after
+// each accepted step. It is collective at a save time. The state is copied; it is
+// rank 0's that counts, other ranks may give nil. Every interval update must be in
+// force.
+func (s *Session) SaveState(ctx context.Context, state []float64) error {
+	if !s.saveIsDue() && s.broken == nil && !s.ended {
+		return nil
+	}
+	err := s.usable(state)
+	var cells fieldCells
+	if err == nil {
+		cells, err = s.copyFields(nil)
+	}
+	if err := s.together(ctx, callSave, err, nil); err != nil {
+		return fmt.Errorf("save state of run %s: %w", s.cfg.Name, err)
+	}
+	s.nextSave++
+	s.dirty = true
+	if s.c.Rank() != 0 {
+		return nil
+	}
+	s.times = append(s.times, s.time)
+	s.states = append(s.states, slices.Clone(state))
+	s.fieldSaves = append(s.fieldSaves, cells)
+	for i, u := range s.updates {
+		s.updateSaves[i].States = append(s.updateSaves[i].States, u.State)
+	}
+	return nil
+}
+
+// usable tells whether the session takes a state.
+func (s *Session) usable(state []float64) error {
+	switch {
+	case s.ended:
+		return ErrStopped
+	case s.broken != nil:
+		return s.broken
+	}
+	for _, u := range s.updates {
+		if u.State == nil {
+			return fmt.Errorf("%w: interval update %q has no state at %v s", ErrInput, u.Name, s.time)
+		}
+	}
+	if n := s.cfg.Layout.Size(); s.c.Rank() == 0 && len(state) != n {
+		return fmt.Errorf("%w: the state has %d numbers, the layout %d", ErrInput, len(state), n)
+	}
+	return nil
+}
+
+// Checkpoint is called after each accepted step, after SaveState. It decides whether a
+// checkpoint is due, and whether the caller is to stop: then there is a checkpoint,
+// and the segment's record holds the reason. It is collective, with one small message
+// where nothing is due. The state is rank 0's that counts, other ranks may give nil.
+//
+// stepper gives the record of what the stepper carries; it is called, on all ranks,
+// only when a checkpoint is written, and rank 0's record counts. A nil stepper carries
+// nothing.
+//
+// An error of writing leaves the session as it was: the next call tries again.
+func (s *Session) Checkpoint(ctx context.Context, state []float64, stepper func() (record.Record, error)) (Outcome, error) {
+	out, err := s.checkpoint(ctx, state, stepper)
+	if err != nil {
+		err = fmt.Errorf("checkpoint of run %s: %w", s.cfg.Name, err)
+	}
+	return out, err
+}
+
+func (s *Session) checkpoint(ctx context.Context, state []float64, stepper func() (record.Record, error)) (out Outcome, err error) {
+	err = s.usable(state)
+	if err == nil && s.saveIsDue() {
+		err = fmt.Errorf("%w: the state at the save time %v s is not saved yet", ErrInput, s.time)
+	}
+	var stop stopFlags
+	if err == nil {
+		stop = s.stopFlags()
+	}
+	flags := []int64{boolFlag(err == nil && s.due()), int64(stop)}
+	if err := s.together(ctx, callCheckpoint, err, flags); err != nil {
+		return out, err
+	}
+	s.stop |= stopFlags(flags[1])
+	out.Done = s.Done()
+	if s.stop != 0 && !out.Done {
+		out.Stop, out.Reason = true, s.stop.reason(&s.cfg)
+	}
+	s.logProgress(out)
+	if out.Stop && s.cfg.Checkpoint.Off {
+		s.ended = true
+	}
+	if s.cfg.Checkpoint.Off || !(flags[0] != 0 || out.Stop || out.Done && s.accepted > s.last.accepted) {
+		return out, nil
+	}
+	if err := s.write(ctx, state, stepper); err != nil {
+		return out, err
+	}
+	out.Written = true
+	s.ended = out.Stop
+	return out, nil
+}
+
+// due is rank 0's decision whether it is time for a checkpoint.
+func (s *Session) due() bool {
+	k := s.cfg.Checkpoint
+	if s.c.Rank() != 0 || k.Off || s.accepted == s.last.accepted {
+		return false
+	}
+	return k.Steps > 0 && s.accepted-s.last.accepted >= k.Steps ||
+		k.Interval > 0 && s.time-s.last.time >= k.Interval ||
+		k.WallTime > 0 && s.now().Sub(s.last.wall) >= k.WallTime
+}
+
+// write writes the segment and then the checkpoint, so that a checkpoint never names
+// states that its segment lacks.
+func (s *Session) write(ctx context.Context, state []float64, stepper func() (record.Record, error)) error {
+	k := Checkpoint{Layout: s.cfg.Layout, Time: s.time, State: state, Segment: s.start.Segment, HasStepper: true}
+	err := comm.Protect(func() (err error) {
+		if stepper != nil {
+			k.Stepper, err = stepper()
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("record of the stepper: %w", err)
+	}
+	if err := s.c.OnRoot(ctx, err, func() error { return s.writeSegment(ctx) }); err != nil {
+		return err
+	}
+	if k.Bundles, err = s.bundles(ctx); err != nil {
+		return err
+	}
+	if err := s.c.OnRoot(ctx, nil, func() (err error) {
+		if k.Settings, err = s.withSegment(); err != nil {
+			return err
+		}
+		k.SavedCount = s.start.Saved + len(s.times)
+		k.Summary = s.summary
+		k.Updates = slices.Clone(s.updates)
+		cells, err := s.copyFields(k.Bundles)
+		if err != nil {
+			return err
+		}
+		return s.store.writeCheckpoint(ctx, &k, s.reader([]fieldCells{cells}))
+	}); err != nil {
+		return err
+	}
+	s.written, s.dirty = true, true // the segment's record tells of the checkpoint
+	s.last.accepted, s.last.time, s.last.wall = s.accepted, s.time, s.now()
+	return nil
+}
+
+// bundles publishes the fields and names where they are.
+func (s *Session) bundles(ctx context.Context) (map[string]string, error) {
+	var fields []string
+	for _, u := range s.cfg.Layout.Unknowns {
+		if u.Kind == Field {
+			fields = append(fields, u.Name)
+		}
+	}
+	if fields == nil || s.cfg.Bundle == nil {
+		return nil, nil
+	}
+	var path string
+	err := comm.Protect(func() (err error) {
+		path, err = s.cfg.Bundle(ctx)
+		if err == nil && path == "" {
+			err = errors.New("the bundle has no path")
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("bundle of the fields: %w", err)
+	}
+	if err := s.c.Agree(ctx, err); err != nil {
+		return nil, err
+	}
+	named := make(map[string]string, len(fields))
+	for _, name := range fields {
+		named[name] = path
+	}
+	return named, nil
+}
+
+// writeSegment writes what the segment has so far. Only rank 0 calls it.
+func (s *Session) writeSegment(ctx context.Context) error {
+	settings, err := s.withSegment()
+	if err != nil {
+		return err
+	}
+	out := &Solution{
+		Settings: settings, Layout: s.cfg.Layout,
+		Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves,
+	}
+	return s.store.writeSegment(ctx, s.start.Segment, out, s.reader(s.fieldSaves))
+}
+
+// Close writes the segment with what it has since its last checkpoint, ends it and
+// lets other runs of the name begin. A segment in which nothing happened has no file.
+// It is collective; closing again does nothing. A cancelled context does not keep it
+// from its work.
+func (s *Session) Close(ctx context.Context) error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.stopListening()
+	ctx = context.WithoutCancel(ctx)
+	err := s.together(ctx, callClose, s.broken, nil)
+	s.ended = true
+	if err == nil {
+		err = s.c.OnRoot(ctx, nil, func() error {
+			if s.dirty {
+				err = s.writeSegment(ctx)
+			}
+			return errors.Join(err, s.unlock())
+		})
+	}
+	err = errors.Join(err, s.unlock())
+	if err != nil {
+		return fmt.Errorf("close run %s: %w", s.cfg.Name, err)
+	}
+	return nil
+}
+
+// unlock gives the lock up if it is held.
+func (s *Session) unlock() error {
+	release := s.release
+	s.release = nil
+	if release == nil {
+		return nil
+	}
+	return release()
+}
+
+// Status of a segment in its record.
+const (
+	statusRunning     = "running"
+	statusCompleted   = "completed"   // the run reached its end
+	statusStopped     = "stopped"     // a stop condition ended the segment
+	statusInterrupted = "interrupted" // the caller closed it before
+)
+
+// segmentOrigin is what the record of a segment says of how it began.
+type segmentOrigin struct {
+	resumed         bool
+	attemptsBefore  *int64
+	from            string
+	fromSegment     *int64
+	previousCommit  string
+	commitChanged   bool
+	previousHash    string
+	settingsChanged bool
+	changed         []string // sections of the setup
+}
+
+// withSegment returns the settings with the record of the segment as it is now.
+func (s *Session) withSegment() (record.Record, error) {
+	status := statusRunning
+	switch {
+	case s.Done():
+		status = statusCompleted
+	case s.stop != 0:
+		status = statusStopped
+	case s.closed:
+		status = statusInterrupted
+	}
+	b := record.NewBuilder()
+	b.Int("index", int64(s.start.Segment)).Float("start_time", s.start.Time)
+	b.Int("saved_before", int64(s.start.Saved)).Bool("resumed", s.origin.resumed)
+	b.Text("status", status).Float("end_time", s.time).Int("steps", s.accepted)
+	if status == statusStopped {
+		b.Text("stop_reason", s.stop.reason(&s.cfg))
+	}
+	b.Bool("checkpoint_written", s.written)
+	if s.origin.attemptsBefore != nil {
+		b.Int("attempts_before", *s.origin.attemptsBefore)
+	}
+	b.Bool("deterministic", s.cfg.Setup.Deterministic)
+	if s.origin.resumed {
+		s.origin.describe(b)
+	}
+	segment, err := b.Build()
+	if err != nil {
+		return record.Record{}, err
+	}
+	return s.settings.With("segment", segment)
+}
+
+func (o *segmentOrigin) describe(b *record.Builder) {
+	b.Text("resumed_from", o.from)
+	if o.fromSegment != nil {
+		b.Int("resumed_from_segment", *o.fromSegment)
+	}
+	b.Text("previous_commit", o.previousCommit).Bool("commit_changed", o.commitChanged)
+	b.Text("previous_setup_hash", o.previousHash).Bool("settings_changed", o.settingsChanged)
+	if len(o.changed) > 0 {
+		b.Texts("changed_sections", o.changed)
+	}
+}

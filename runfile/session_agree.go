@@ -1,0 +1,100 @@
+package runfile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+)
+
+// call names a collective call of a session.
+type call int64
+
+const (
+	callSave call = iota + 1
+	callCheckpoint
+	callClose
+)
+
+func (k call) String() string {
+	return map[call]string{callSave: "SaveState", callCheckpoint: "Checkpoint", callClose: "Close"}[k]
+}
+
+func boolFlag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// flagBits is how many reasons to stop there can be.
+const flagBits = 16
+
+// together is the agreement that every collective call of a session begins with: all
+// ranks are in the same call, at the same accepted time, without an error. flags are
+// whether a checkpoint is due and the bits of the reasons to stop; they become those
+// of all ranks. The message is the same for all calls, so that ranks in different ones
+// find out.
+func (s *Session) together(ctx context.Context, k call, err error, flags []int64) error {
+	const head = 4
+	bits := int64(math.Float64bits(s.time))
+	v := make([]int64, head+1+flagBits)
+	// The maximum of ^x is ^ of the minimum.
+	v[0], v[1], v[2], v[3] = int64(k), ^int64(k), bits, ^bits
+	if flags != nil {
+		v[head] = flags[0]
+		for i := range flagBits {
+			v[head+1+i] = flags[1] >> i & 1
+		}
+	}
+	if err := s.c.AgreeMax(ctx, err, v); err != nil {
+		return err
+	}
+	if first, second := call(v[0]), call(^v[1]); first != second {
+		return fmt.Errorf("%w: some are in %v, others in %v", ErrOutOfStep, first, second)
+	}
+	if v[2] != ^v[3] {
+		return fmt.Errorf("%w: their accepted times are %v s and %v s", ErrOutOfStep,
+			math.Float64frombits(uint64(v[2])), math.Float64frombits(uint64(^v[3])))
+	}
+	if flags != nil {
+		flags[0], flags[1] = v[head], 0
+		for i := range flagBits {
+			flags[1] |= v[head+1+i] << i
+		}
+	}
+	return nil
+}
+
+// An input is a part of the configuration that all ranks give alike.
+type input struct{ What, Value string }
+
+// agreeInputs compares the configurations of all ranks. The error names the first
+// input that differs.
+func agreeInputs(ctx context.Context, c *comm.Comm, err error, list []input) error {
+	text, jerr := json.Marshal(list)
+	if err == nil {
+		err = jerr
+	}
+	if err := c.Agree(ctx, err); err != nil {
+		return err
+	}
+	texts, err := c.AllGather(ctx, text)
+	if err != nil {
+		return err
+	}
+	lists := make([][]input, len(texts))
+	for r, text := range texts {
+		if err := json.Unmarshal(text, &lists[r]); err != nil {
+			return fmt.Errorf("inputs of rank %d: %w", r, err)
+		}
+		for i := range min(len(lists[0]), len(lists[r])) {
+			if a, b := lists[0][i], lists[r][i]; a != b {
+				return fmt.Errorf("%w: the ranks disagree about %s: rank 0 has %s, rank %d has %s", ErrInput, a.What, a.Value, r, b.Value)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package runfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/record"
+)
+
+// Config says what a run computes and how this segment of it begins and ends. All
+// ranks give the same, but for Initial, of which rank 0's counts, and Logger.
+type Config struct {
+	// Directory holds the files of the run; it is made if missing. Name begins their
+	// names.
+	Directory, Name string
+
+	// Resume goes on from the last checkpoint of the run, and starts it where there
+	// is none. So all jobs of a chain may have the same configuration.
+	Resume bool
+	// Overwrite lets a run that does not resume replace the segment of its number.
+	Overwrite bool
+	// From is a file, output or checkpoint, from whose state the run starts unless
+	// Resume finds a checkpoint. FromState is the number of a saved state, from 0;
+	// negative numbers count from the end: -1 is the last.
+	From      string
+	FromState int
+	// Segment is the number of this segment; 0 means the one after the segment that
+	// it goes on from, or 1.
+	Segment int
+
+	Layout Layout
+	Setup  Setup
+	// Initial is the state of a new run, which the solver gets back from Start; nil
+	// where the solver makes it. Unknowns that a resumed state lacks are taken from
+	// it.
+	Initial []float64
+
+	// TimePoints are times in seconds that accepted steps hit exactly, strictly
+	// increasing: the first is where the run starts, the last where it ends.
+	TimePoints []float64
+	// SaveTimes are the time points at which states are saved; nil stands for all.
+	SaveTimes []float64
+	// Updates names the interval updates.
+	Updates []string
+
+	Checkpoint CheckpointConfig
+	Stop       StopConfig
+	Progress   ProgressConfig
+
+	// Fields are the solver's fields, by the names of unknowns of the layout: those
+	// that files of the run hold, which takes a run of one rank. Saved states of them
+	// are kept in memory until Close. A resumed run puts the stored cells into them.
+	Fields []field.Named
+	// Bundle publishes the fields of the accepted state and returns the path of the
+	// bundle, which the checkpoint names in place of holding them; nil where it is to
+	// hold them. It is called on all ranks at once, after the segment is written and
+	// before the checkpoint is. Bundles that the last two checkpoints name must be
+	// kept. A resumed run finds the path in Start, and loads the bundle itself.
+	Bundle func(ctx context.Context) (path string, err error)
+
+	// Device describes the device that computes, for the record; empty for none.
+	Device string
+	// Logger takes warnings and the progress, on rank 0; nil for nowhere.
+	Logger *slog.Logger
+}
+
+// A CheckpointConfig says when checkpoints are written. There is always one when the
+// run stops and when it reaches its end, unless they are off.
+type CheckpointConfig struct {
+	// Off writes no checkpoint: the run can't be resumed, and its output is
+	// written by Close alone.
+	Off bool
+	// Steps is the number of accepted steps from one checkpoint to the next; 0 for no
+	// such rule.
+	Steps int64
+	// Interval is likewise a span of the accepted time, in seconds.
+	Interval float64
+	// WallTime is likewise a span of time on rank 0's clock.
+	WallTime time.Duration
+}
+
+// A StopConfig says what ends a segment before the run's end.
+type StopConfig struct {
+	// WallTime is how long after Open, on rank 0's clock; 0 for no limit. Leave room
+	// for one step and one checkpoint.
+	WallTime time.Duration
+	// Steps is the number of accepted steps of the segment; 0 for no limit.
+	Steps int64
+	// File names a file that, when it appears, ends the segment. Rank 0 looks for it
+	// once a second at most.
+	File string
+	// Signals names signals, such as "SIGTERM" and "SIGUSR1", that end the segment
+	// when any rank gets them.
+	Signals []string
+}
+
+// A ProgressConfig says when the progress is logged: after so many accepted steps, or
+// so much time on rank 0's clock; never where both are 0.
+type ProgressConfig struct {
+	Steps    int64
+	WallTime time.Duration
+}
+
+// fileEvery is the least time from one look for the stop file to the next: on a
+// parallel filesystem each of them is a request to a server.
+const fileEvery = time.Second
+
+var stopSignals = map[string]os.Signal{
+	"SIGHUP":  syscall.SIGHUP,
+	"SIGINT":  syscall.SIGINT,
+	"SIGTERM": syscall.SIGTERM,
+	"SIGUSR1": syscall.SIGUSR1,
+	"SIGUSR2": syscall.SIGUSR2,
+}
+
+// validate reports what can't be. The error matches ErrInput.
+func (c *Config) validate(ranks int) error {
+	for _, check := range []func() error{
+		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits,
+		func() error { return c.checkFields(ranks) },
+	} {
+		if err := check(); err != nil && !errors.Is(err, ErrInput) {
+			return fmt.Errorf("%w: %w", ErrInput, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkNames() error {
+	for what, text := range map[string]string{"Directory": c.Directory, "From": c.From, "Stop.File": c.Stop.File} {
+		if strings.ContainsRune(text, 0) {
+			return fmt.Errorf("%s %q has a NUL character", what, text)
+		}
+	}
+	switch {
+	case c.Directory == "":
+		return errors.New("Directory is empty")
+	case c.Segment < 0 || c.Segment > maxSegment:
+		return fmt.Errorf("Segment is %d, must be 1 to %d, or 0 to choose", c.Segment, maxSegment)
+	case c.From == "" && c.FromState != 0:
+		return fmt.Errorf("FromState is %d without From", c.FromState)
+	case c.Resume && c.Overwrite:
+		return errors.New("Resume and Overwrite exclude each other")
+	}
+	return CheckName(c.Name)
+}
+
+// maxSegment is the last number of four digits.
+const maxSegment = 9999
+
+func (c *Config) checkLayout() error {
+	if err := c.Layout.Validate(); err != nil {
+		return fmt.Errorf("layout: %w", err)
+	}
+	if n := c.Layout.Size(); c.Initial != nil && len(c.Initial) != n {
+		return fmt.Errorf("Initial has %d numbers, the layout %d", len(c.Initial), n)
+	}
+	return nil
+}
+
+func (c *Config) checkTimes() error {
+	if len(c.TimePoints) < 2 {
+		return fmt.Errorf("%d time points, must be two at least", len(c.TimePoints))
+	}
+	for what, times := range map[string][]float64{"time point": c.TimePoints, "save time": c.SaveTimes} {
+		for i, t := range times {
+			if math.IsNaN(t) || math.IsInf(t, 0) {
+				return fmt.Errorf("%s %d is %v", what, i, t)
+			}
+			if i > 0 && t <= times[i-1] {
+				return fmt.Errorf("%s %d is %v, not greater than %v before it", what, i, t, times[i-1])
+			}
+		}
+	}
+	for i, t := range c.SaveTimes {
+		if _, ok := slices.BinarySearch(c.TimePoints, t); !ok {
+			return fmt.Errorf("save time %d, %v, is not one of the time points", i, t)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkUpdates() error {
+	for i, name := range c.Updates {
+		if err := record.CheckKey(name); err != nil {
+			return fmt.Errorf("update: %w", err)
+		}
+		if slices.Contains(c.Updates[:i], name) {
+			return fmt.Errorf("update %q is there twice", name)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkLimits() error {
+	for what, n := range map[string]int64{
+		"Checkpoint.Steps":    c.Checkpoint.Steps,
+		"Checkpoint.WallTime": int64(c.Checkpoint.WallTime),
+		"Stop.Steps":          c.Stop.Steps,
+		"Stop.WallTime":       int64(c.Stop.WallTime),
+		"Progress.Steps":      c.Progress.Steps,
+		"Progress.WallTime":   int64(c.Progress.WallTime),
+	} {
+		if n < 0 {
+			return fmt.Errorf("%s is negative", what)
+		}
+	}
+	k := c.Checkpoint
+	switch {
+	case !(k.Interval >= 0) || math.IsInf(k.Interval, 0):
+		return fmt.Errorf("Checkpoint.Interval is %v, must be a span of time", k.Interval)
+	case k.Off && (k.Steps != 0 || k.Interval != 0 || k.WallTime != 0):
+		return errors.New("Checkpoint.Off excludes its other settings")
+	}
+	for i, name := range c.Stop.Signals {
+		if stopSignals[name] == nil {
+			return fmt.Errorf("Stop.Signals: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(stopSignals)), ", "))
+		}
+		if slices.Contains(c.Stop.Signals[:i], name) {
+			return fmt.Errorf("Stop.Signals: %s is there twice", name)
+		}
+	}
+	return nil
+}
+
+// saveTimes are the times at which states are saved.
+func (c *Config) saveTimes() []float64 {
+	if c.SaveTimes == nil {
+		return c.TimePoints
+	}
+	return c.SaveTimes
+}
+
+// end is the accepted time at which the run ends.
+func (c *Config) end() float64 { return c.TimePoints[len(c.TimePoints)-1] }

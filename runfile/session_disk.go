@@ -1,0 +1,113 @@
+package runfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/record"
+)
+
+// disk is the store of a run in a directory.
+type disk struct {
+	dir, name string
+	log       *slog.Logger
+	fsys      vfs.FS
+}
+
+func newDisk(dir, name string, log *slog.Logger) *disk {
+	return &disk{dir, name, log, vfs.OS}
+}
+
+func (d *disk) warn() Option {
+	return Warn(func(text string) { d.log.Warn(text) })
+}
+
+// lock makes the directory and takes the lock <name>.lock in it, which ends with this
+// process at the latest.
+func (d *disk) lock() (func() error, error) {
+	if !h5.Enabled {
+		return nil, ErrNoHDF5
+	}
+	if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
+		return nil, err
+	}
+	l, err := d.fsys.Lock(filepath.Join(d.dir, d.name+".lock"))
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
+	case errors.Is(err, vfs.ErrNoLocks):
+		d.log.Warn("nothing keeps a second run of the name away", "directory", d.dir, "error", err)
+		return func() error { return nil }, nil
+	case err != nil:
+		return nil, err
+	}
+	return l.Release, nil
+}
+
+// makeDirectory makes a directory and those above it, durably.
+func makeDirectory(fsys vfs.FS, dir string) error {
+	info, err := fsys.Stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is no directory", dir)
+	case err == nil, !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDirectory(fsys, parent); err != nil {
+			return err
+		}
+	}
+	if err := fsys.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return fsys.SyncDir(parent)
+}
+
+func (d *disk) segments() ([]Segment, error) { return segmentFiles(d.fsys, d.dir, d.name) }
+
+// owns compares directories as the system does, and names as they are.
+func (d *disk) owns(file string) bool {
+	there, err := os.Stat(filepath.Dir(file))
+	if err != nil {
+		return false
+	}
+	here, err := os.Stat(d.dir)
+	if err != nil || !os.SameFile(here, there) {
+		return false
+	}
+	base := filepath.Base(file)
+	return strings.HasPrefix(base, d.name+".segment") ||
+		base == filepath.Base(CheckpointFile("", d.name)) || base == filepath.Base(PreviousFile("", d.name))
+}
+
+func (d *disk) settings(ctx context.Context, file string) (record.Record, error) {
+	return ReadSettings(ctx, file, d.warn())
+}
+
+func (d *disk) checkpoint(ctx context.Context) (*Checkpoint, error) {
+	return ReadCheckpoint(ctx, d.dir, d.name, d.warn())
+}
+
+func (d *disk) state(ctx context.Context, file string, number int) (*Checkpoint, error) {
+	return ReadState(ctx, file, State(number), d.warn())
+}
+
+func (d *disk) exists(file string) (bool, error) { return vfs.Exists(d.fsys, file) }
+
+func (d *disk) writeSegment(ctx context.Context, number int, s *Solution, fields FieldReader) error {
+	return WriteOutput(ctx, SegmentFile(d.dir, d.name, number), s, Atomic(), Fields(fields))
+}
+
+func (d *disk) writeCheckpoint(ctx context.Context, k *Checkpoint, fields FieldReader) error {
+	return WriteCheckpoint(ctx, d.dir, d.name, k, Fields(fields))
+}

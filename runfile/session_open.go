@@ -1,0 +1,367 @@
+package runfile
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/record"
+)
+
+// Open begins a segment of a run: a new one, or one that goes on from a stored state.
+// It is collective, and no file of the run changes yet.
+//
+// It refuses, and deletes nothing, when
+//   - another run of the name is going on in the directory: [ErrInUse];
+//   - segments with higher numbers exist: [ErrFilesExist];
+//   - the segment of its number exists, or a checkpoint of it or of a later one,
+//     unless it overwrites: [ErrFilesExist]. A run that resumes replaces a segment that
+//     no checkpoint names, which a killed job left;
+//   - checkpoints exist and none can be read: [ErrUnreadable]. Only a run that
+//     overwrites may begin then;
+//   - the stored state is not of the layout's grids, lacks an unknown, lies
+//     outside the time points, or has no stepper's record and is at none of them:
+//     [ErrResume];
+//   - the stop file is there already: [ErrFilesExist].
+//
+// The lock against other runs is given up by Close, and by the end of the process in
+// any case. Where the filesystem has no working locks that is a warning.
+func Open(ctx context.Context, c *comm.Comm, cfg Config) (*Session, error) {
+	return open(ctx, c, cfg, nil, time.Now)
+}
+
+// open is Open with another store, unless that is nil, and another clock.
+func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func() time.Time) (*Session, error) {
+	s := &Session{c: c, cfg: cfg, store: files, now: now, log: cfg.Logger}
+	if s.log == nil || c.Rank() != 0 {
+		s.log = silent
+	}
+	if files == nil {
+		s.store = newDisk(cfg.Directory, cfg.Name, s.log)
+	}
+	if err := s.open(ctx); err != nil {
+		err = errors.Join(err, s.unlock())
+		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
+	}
+	return s, nil
+}
+
+var silent = slog.New(slog.DiscardHandler)
+
+func (s *Session) open(ctx context.Context) error {
+	err := s.cfg.validate(s.c.Size())
+	if err == nil {
+		s.settings, err = s.cfg.settings(s.c.Size())
+	}
+	if err := agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings)); err != nil {
+		return err
+	}
+	var text []byte
+	if err := s.c.OnRoot(ctx, nil, func() error {
+		if s.release, err = s.store.lock(); err != nil {
+			return err
+		}
+		if err := s.plan(ctx); err != nil {
+			return err
+		}
+		text, err = encodeStart(&s.start)
+		return err
+	}); err != nil {
+		return err
+	}
+	if text, err = s.c.Broadcast(ctx, 0, text); err != nil {
+		return err
+	}
+	if err := s.c.Agree(ctx, decodeStart(text, &s.start)); err != nil {
+		return err
+	}
+	s.begin()
+	return nil
+}
+
+// inputs are what all ranks must give alike.
+func (c *Config) inputs(settings record.Record) []input {
+	list := []input{
+		{"the directory", strconv.Quote(c.Directory)},
+		{"the name", strconv.Quote(c.Name)},
+		{"Segment", strconv.Itoa(c.Segment)},
+		{"Resume and Overwrite", fmt.Sprint(c.Resume, c.Overwrite)},
+		{"From", fmt.Sprintf("%q, state %d", c.From, c.FromState)},
+		{"the updates", fmt.Sprintf("%q", c.Updates)},
+		{"whether it is deterministic", strconv.FormatBool(c.Setup.Deterministic)},
+		{"whether there is a bundle", strconv.FormatBool(c.Bundle != nil)},
+	}
+	for _, u := range c.Layout.Unknowns {
+		list = append(list, input{"the unit of " + u.Name, strconv.Quote(u.Unit)})
+	}
+	for _, section := range append(slices.Clone(setupSections), "checkpoint", "stop", "log") {
+		if r, err := settings.Record(section); err == nil {
+			list = append(list, input{"the settings' section " + section, "one of hash " + r.Hash()})
+		}
+	}
+	return list
+}
+
+// begin sets the counters to the start.
+func (s *Session) begin() {
+	now := s.now()
+	s.opened, s.attempt, s.progress.wall = now, now, now
+	s.fileSeen = now
+	s.time = s.start.Time
+	s.summary = s.start.Summary
+	s.last.time, s.last.wall = s.time, now
+	times := s.cfg.saveTimes()
+	var saved bool
+	s.nextSave, saved = slices.BinarySearch(times, s.time)
+	if saved && s.start.Resumed && s.start.Segment > 1 {
+		s.nextSave++ // by the segment before
+	}
+	for _, name := range s.cfg.Updates {
+		u := UpdateState{Name: name}
+		for _, stored := range s.start.Updates {
+			if stored.Name == name {
+				u.State = append(make([]float64, 0, len(stored.State)), stored.State...)
+			}
+		}
+		s.updates = append(s.updates, u)
+		s.updateSaves = append(s.updateSaves, UpdateStates{Name: name})
+	}
+	s.listen()
+}
+
+// plan decides, on rank 0, what the segment begins with, by the rules of Open.
+func (s *Session) plan(ctx context.Context) error {
+	cfg := &s.cfg
+	if cfg.Stop.File != "" {
+		there, err := s.store.exists(cfg.Stop.File)
+		if err == nil && there {
+			err = fmt.Errorf("%w: the stop file %s is there already", ErrFilesExist, cfg.Stop.File)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	last, err := s.store.checkpoint(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	if err != nil && !cfg.Overwrite {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	from := last
+	if !cfg.Resume {
+		from = nil
+	}
+	number := 1
+	switch {
+	case from != nil:
+		number = from.Segment + 1
+		if cfg.Segment != 0 && cfg.Segment != number {
+			return fmt.Errorf("%w: this is to be segment %d, but %s is of segment %d", ErrResume, cfg.Segment, from.File, from.Segment)
+		}
+	case cfg.From != "":
+		if from, err = s.store.state(ctx, cfg.From, cfg.FromState); err != nil {
+			return fmt.Errorf("%w: %w", ErrResume, err)
+		}
+		if s.store.owns(from.File) {
+			number = from.Segment + 1
+		}
+	}
+	if cfg.Segment != 0 {
+		number = cfg.Segment
+	}
+	switch {
+	case from == nil && number != 1:
+		return fmt.Errorf("%w: segment %d has no state to begin with", ErrResume, number)
+	case number > maxSegment:
+		return fmt.Errorf("%w: segment %d would have a number of more than four digits", ErrResume, number)
+	case last != nil && !cfg.Resume && !cfg.Overwrite && last.Segment >= number:
+		return fmt.Errorf("%w: %s is of segment %d, and this is to be segment %d (resume, overwrite, or choose another name)",
+			ErrFilesExist, last.File, last.Segment, number)
+	}
+	if err := s.checkSegments(ctx, number, last); err != nil {
+		return err
+	}
+	s.start.Segment = number
+	if from == nil {
+		s.start.Time = cfg.TimePoints[0]
+		s.start.State = slices.Clone(cfg.Initial)
+		zero := int64(0)
+		s.origin.attemptsBefore = &zero
+		return nil
+	}
+	return s.resume(ctx, from)
+}
+
+// checkSegments refuses to begin a segment beside files that it must not replace. last
+// is the run's last checkpoint, nil if there is none.
+func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoint) error {
+	segments, err := s.store.segments()
+	if err != nil {
+		return err
+	}
+	for _, g := range segments {
+		switch {
+		case g.Number > number:
+			return fmt.Errorf("%w: %s has a higher number than segment %d, with which it would be joined", ErrFilesExist, g.File, number)
+		case g.Number < number || s.cfg.Overwrite:
+		case !s.cfg.Resume:
+			return fmt.Errorf("%w: %s (resume, overwrite, or choose another name)", ErrFilesExist, g.File)
+		default:
+			// A killed job leaves a segment that no checkpoint names. One that never
+			// was to have a checkpoint is no such file.
+			settings, err := s.store.settings(ctx, g.File)
+			if err != nil {
+				s.log.Warn("replacing a segment whose settings can't be read", "file", g.File, "error", err)
+				continue
+			}
+			if kind, err := settings.Text("checkpoint/type"); err == nil && kind == none {
+				return fmt.Errorf("%w: %s is of a run without checkpoints (overwrite, or choose another name)", ErrFilesExist, g.File)
+			}
+		}
+	}
+	return s.checkChain(ctx, segments, last)
+}
+
+// checkChain makes sure that the segment that a run resumes after has the states that
+// the checkpoint counts.
+func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Checkpoint) error {
+	if !s.cfg.Resume || last == nil {
+		return nil
+	}
+	i := slices.IndexFunc(segments, func(g Segment) bool { return g.Number == last.Segment })
+	if i < 0 {
+		s.log.Warn("the segment before is not there: the output can't be joined without it", "segment", last.Segment)
+		return nil
+	}
+	settings, err := s.store.settings(ctx, segments[i].File)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrResume, err)
+	}
+	end, err := optional(settings.Float("segment/end_time"))
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
+	}
+	if end != nil && *end < last.Time {
+		return fmt.Errorf("%w: %s ends at %v s, but %s is at %v s: they are of different runs",
+			ErrResume, segments[i].File, *end, last.File, last.Time)
+	}
+	return nil
+}
+
+// resume begins with a stored state.
+func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w from %s: %s", ErrResume, from.File, fmt.Sprintf(format, args...))
+	}
+	first, end := s.cfg.TimePoints[0], s.cfg.end()
+	if !(from.Time >= first && from.Time <= end) {
+		return refuse("its time %v s is not within the time points, %v s to %v s", from.Time, first, end)
+	}
+	if _, found := slices.BinarySearch(s.cfg.TimePoints, from.Time); !found && !from.HasStepper {
+		return refuse("its time %v s is not one of the time points, and it has no stepper's record", from.Time)
+	}
+	state, err := matchUnknowns(&s.cfg.Layout, from, s.cfg.Initial, s.log)
+	if err == nil && s.c.Size() > 1 {
+		err = allInBundles(&s.cfg.Layout, from)
+	}
+	if err != nil {
+		return refuse("%v", err)
+	}
+	if err := s.restoreFields(ctx, from); err != nil {
+		return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+	}
+	s.start = Start{
+		Segment: s.start.Segment, Time: from.Time, State: state,
+		Resumed: true, File: from.File, FromSegment: from.Segment,
+		Stepper: from.Stepper, HasStepper: from.HasStepper,
+		Updates: from.Updates, Bundles: from.Bundles,
+	}
+	if s.start.Segment > 1 { // otherwise the states and steps are another run's
+		s.start.Saved, s.start.Summary = from.SavedCount, from.Summary
+	}
+	return s.describeOrigin(from)
+}
+
+// describeOrigin compares the settings with those of what the segment begins with.
+func (s *Session) describeOrigin(from *Checkpoint) error {
+	o := segmentOrigin{resumed: true, from: from.File, previousCommit: "unknown", previousHash: "unknown"}
+	for path, to := range map[string]*string{"code/commit": &o.previousCommit, "setup_hash": &o.previousHash} {
+		text, err := optional(from.Settings.Text(path))
+		if err != nil {
+			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+		}
+		if text != nil {
+			*to = *text
+		}
+	}
+	commit, err := s.settings.Text("code/commit")
+	hash, err2 := s.settings.Text("setup_hash")
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	o.commitChanged, o.settingsChanged = o.previousCommit != commit, o.previousHash != hash
+	if o.settingsChanged {
+		o.changed = changedSections(from.Settings, s.settings)
+		s.log.Warn("the setup is another one than before", "file", from.File, "sections", o.changed)
+	}
+	if from.Segment > 0 {
+		n := int64(from.Segment)
+		o.fromSegment = &n
+	}
+	if from.HasStepper || s.start.Segment == 1 {
+		n := s.start.Summary.Attempted
+		o.attemptsBefore = &n
+	}
+	s.origin = o
+	return nil
+}
+
+// wireStart is a Start in transit: gob carries every float, but no records.
+type wireStart struct {
+	Segment     int
+	Time        float64
+	State       []float64
+	Resumed     bool
+	File        string
+	FromSegment int
+	Stepper     []byte // as JSON
+	HasStepper  bool
+	Updates     []UpdateState
+	Bundles     map[string]string
+	Saved       int
+	Summary     Summary
+}
+
+func encodeStart(s *Start) ([]byte, error) {
+	stepper, err := json.Marshal(s.Stepper)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = gob.NewEncoder(&b).Encode(&wireStart{s.Segment, s.Time, s.State, s.Resumed, s.File, s.FromSegment,
+		stepper, s.HasStepper, s.Updates, s.Bundles, s.Saved, s.Summary})
+	return b.Bytes(), err
+}
+
+func decodeStart(text []byte, s *Start) error {
+	var w wireStart
+	if err := gob.NewDecoder(bytes.NewReader(text)).Decode(&w); err != nil {
+		return fmt.Errorf("what the segment begins with: %w", err)
+	}
+	var stepper record.Record
+	if err := json.Unmarshal(w.Stepper, &stepper); err != nil {
+		return fmt.Errorf("what the segment begins with: %w", err)
+	}
+	*s = Start{w.Segment, w.Time, w.State, w.Resumed, w.File, w.FromSegment,
+		stepper, w.HasStepper, w.Updates, w.Bundles, w.Saved, w.Summary}
+	return nil
+}

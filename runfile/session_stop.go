@@ -1,0 +1,126 @@
+package runfile
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// stopFlags are reasons to stop, as bits of the message that the ranks exchange.
+type stopFlags int64
+
+const (
+	stopWallTime stopFlags = 1 << iota
+	stopSteps
+	stopFile
+	stopSignal // and above it, one bit per signal of the configuration
+)
+
+// stopFlags are the reasons to stop that this rank sees. Those of the clock and of the
+// file are rank 0's.
+func (s *Session) stopFlags() stopFlags {
+	s.seen |= s.signalled()
+	if s.c.Rank() != 0 {
+		return s.seen
+	}
+	k := s.cfg.Stop
+	now := s.now()
+	if k.WallTime > 0 && now.Sub(s.opened) >= k.WallTime {
+		s.seen |= stopWallTime
+	}
+	if k.Steps > 0 && s.accepted >= k.Steps {
+		s.seen |= stopSteps
+	}
+	if k.File != "" && now.Sub(s.fileSeen) >= fileEvery {
+		s.fileSeen = now
+		there, err := s.store.exists(k.File)
+		if err != nil {
+			s.log.Warn("can't look for the stop file", "file", k.File, "error", err)
+		}
+		if there {
+			s.seen |= stopFile
+		}
+	}
+	return s.seen
+}
+
+func (s *Session) signalled() (flags stopFlags) {
+	for {
+		select {
+		case got := <-s.inbox: // a nil channel has nothing
+			for i, name := range s.cfg.Stop.Signals {
+				if stopSignals[name] == got {
+					flags |= stopSignal << i
+				}
+			}
+		default:
+			return flags
+		}
+	}
+}
+
+// reason is the text for the segment's record.
+func (f stopFlags) reason(c *Config) string {
+	var list []string
+	if f&stopWallTime != 0 {
+		list = append(list, "wall time limit of "+c.Stop.WallTime.String())
+	}
+	if f&stopSteps != 0 {
+		list = append(list, "step limit of the segment")
+	}
+	if f&stopFile != 0 {
+		list = append(list, "file "+c.Stop.File)
+	}
+	for i, name := range c.Stop.Signals {
+		if f&(stopSignal<<i) != 0 {
+			list = append(list, "signal "+name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// listen makes the signals of the configuration wait for the next accepted step.
+func (s *Session) listen() {
+	if len(s.cfg.Stop.Signals) == 0 {
+		return
+	}
+	// One place for each: a second signal of a kind says nothing new.
+	s.inbox = make(chan os.Signal, len(s.cfg.Stop.Signals))
+	for _, name := range s.cfg.Stop.Signals {
+		signal.Notify(s.inbox, stopSignals[name])
+	}
+}
+
+func (s *Session) stopListening() {
+	if s.inbox != nil {
+		signal.Stop(s.inbox)
+	}
+}
+
+// logProgress logs how far the run is, when that is due.
+func (s *Session) logProgress(out Outcome) {
+	k := s.cfg.Progress
+	if s.c.Rank() != 0 || k == (ProgressConfig{}) {
+		return
+	}
+	now := s.now()
+	p := &s.progress
+	steps := s.accepted - p.accepted
+	due := k.Steps > 0 && steps >= k.Steps || k.WallTime > 0 && now.Sub(p.wall) >= k.WallTime
+	if !due && !out.Done && !out.Stop {
+		return
+	}
+	length := 0.0
+	if n := len(s.stats.StepLength); n > 0 {
+		length = s.stats.StepLength[n-1]
+	}
+	s.log.Info("progress", "run", s.cfg.Name, "segment", s.start.Segment,
+		"time", s.time, "end", s.cfg.end(), "step_length", length,
+		"accepted", s.summary.Accepted, "rejected_since", s.attempts-p.attempts-steps,
+		"saved", s.start.Saved+len(s.times), "wall", now.Sub(s.opened).Round(time.Millisecond))
+	p.accepted, p.attempts, p.wall = s.accepted, s.attempts, now
+	if out.Stop {
+		s.log.Info("stopping", "run", s.cfg.Name, "segment", s.start.Segment, "reason", out.Reason)
+	}
+}
