@@ -84,7 +84,3 @@ func Warn(warn func(text string)) Option {
 		return nil
 	}
 }
-
-func withFS(fsys vfs.FS) Option {
-	return func(o *options) error { o.fsys = fsys; return nil }
-}

@@ -146,13 +146,13 @@ func (c *Config) checkNames() error {
 	}
 	switch {
 	case c.Directory == "":
-		return errors.New("Directory is empty")
+		return errors.New("the directory is empty")
 	case c.Segment < 0 || c.Segment > maxSegment:
-		return fmt.Errorf("Segment is %d, must be 1 to %d, or 0 to choose", c.Segment, maxSegment)
+		return fmt.Errorf("segment is %d, must be 1 to %d, or 0 to choose", c.Segment, maxSegment)
 	case c.From == "" && c.FromState != 0:
-		return fmt.Errorf("FromState is %d without From", c.FromState)
+		return fmt.Errorf("state %d is to be taken from no file", c.FromState)
 	case c.Resume && c.Overwrite:
-		return errors.New("Resume and Overwrite exclude each other")
+		return errors.New("resume and overwrite exclude each other")
 	}
 	return CheckName(c.Name)
 }
@@ -165,7 +165,7 @@ func (c *Config) checkLayout() error {
 		return fmt.Errorf("layout: %w", err)
 	}
 	if n := c.Layout.Size(); c.Initial != nil && len(c.Initial) != n {
-		return fmt.Errorf("Initial has %d numbers, the layout %d", len(c.Initial), n)
+		return fmt.Errorf("the initial state has %d numbers, the layout %d", len(c.Initial), n)
 	}
 	return nil
 }
