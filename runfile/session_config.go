@@ -30,8 +30,8 @@ type Config struct {
 	// Overwrite lets a run that does not resume replace the segment of its number.
 	Overwrite bool
 	// From is a file, output or checkpoint, from whose state the run starts unless
-	// Resume finds a checkpoint. FromState is the number of a saved state, from 0;
-	// negative numbers count from the end: -1 is the last.
+	// Resume finds a checkpoint. FromState is the number of a saved state, from 1; 0
+	// stands for the last.
 	From      string
 	FromState int
 	// Segment is the number of this segment; 0 means the one after the segment that
@@ -149,8 +149,8 @@ func (c *Config) checkNames() error {
 		return errors.New("the directory is empty")
 	case c.Segment < 0 || c.Segment > maxSegment:
 		return fmt.Errorf("segment is %d, must be 1 to %d, or 0 to choose", c.Segment, maxSegment)
-	case c.From == "" && c.FromState != 0:
-		return fmt.Errorf("state %d is to be taken from no file", c.FromState)
+	case c.FromState < 0, c.From == "" && c.FromState != 0:
+		return fmt.Errorf("state %d is to be taken from the file %q", c.FromState, c.From)
 	case c.Resume && c.Overwrite:
 		return errors.New("resume and overwrite exclude each other")
 	}

@@ -26,13 +26,22 @@ var (
 
 func init() {
 	for name, err := range map[string]error{
-		"ErrInput":      ErrInput,
-		"ErrInUse":      ErrInUse,
-		"ErrFilesExist": ErrFilesExist,
-		"ErrUnreadable": ErrUnreadable,
-		"ErrResume":     ErrResume,
-		"ErrOutOfStep":  ErrOutOfStep,
-		"ErrStopped":    ErrStopped,
+		"ErrInput":         ErrInput,
+		"ErrInUse":         ErrInUse,
+		"ErrFilesExist":    ErrFilesExist,
+		"ErrUnreadable":    ErrUnreadable,
+		"ErrResume":        ErrResume,
+		"ErrOutOfStep":     ErrOutOfStep,
+		"ErrStopped":       ErrStopped,
+		"ErrNoHDF5":        ErrNoHDF5,
+		"ErrVersion":       ErrVersion,
+		"ErrTorn":          ErrTorn,
+		"ErrNotRunFile":    ErrNotRunFile,
+		"ErrNotOutput":     ErrNotOutput,
+		"ErrNotCheckpoint": ErrNotCheckpoint,
+		"ErrMismatch":      ErrMismatch,
+		"ErrNoState":       ErrNoState,
+		"ErrUnsupported":   errors.ErrUnsupported,
 	} {
 		comm.Register("runfile."+name, err)
 	}

@@ -160,20 +160,18 @@ func (s *Session) plan(ctx context.Context) error {
 	if !cfg.Resume {
 		from = nil
 	}
-	number := 1
-	switch {
-	case from != nil:
-		number = from.Segment + 1
-		if cfg.Segment != 0 && cfg.Segment != number {
-			return fmt.Errorf("%w: this is to be segment %d, but %s is of segment %d", ErrResume, cfg.Segment, from.File, from.Segment)
-		}
-	case cfg.From != "":
-		if from, err = s.store.state(ctx, cfg.From, cfg.FromState); err != nil {
+	number, own := 1, from != nil
+	if from == nil && cfg.From != "" {
+		if from, err = s.store.state(ctx, cfg.From, cfg.FromState-1); err != nil {
 			return fmt.Errorf("%w: %w", ErrResume, err)
 		}
-		if s.store.owns(from.File) {
-			number = from.Segment + 1
-		}
+		own = s.store.owns(from.File)
+	}
+	if own {
+		number = from.Segment + 1
+	}
+	if own && cfg.Segment != 0 && cfg.Segment != number {
+		return fmt.Errorf("%w: this is to be segment %d, but %s is of segment %d", ErrResume, cfg.Segment, from.File, from.Segment)
 	}
 	if cfg.Segment != 0 {
 		number = cfg.Segment
@@ -208,10 +206,11 @@ func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoin
 	if err != nil {
 		return err
 	}
+	if n := len(segments); n > 0 && segments[n-1].Number > number {
+		return fmt.Errorf("%w: %s has a higher number than segment %d, with which it would be joined", ErrFilesExist, segments[n-1].File, number)
+	}
 	for _, g := range segments {
 		switch {
-		case g.Number > number:
-			return fmt.Errorf("%w: %s has a higher number than segment %d, with which it would be joined", ErrFilesExist, g.File, number)
 		case g.Number < number || s.cfg.Overwrite:
 		case !s.cfg.Resume:
 			return fmt.Errorf("%w: %s (resume, overwrite, or choose another name)", ErrFilesExist, g.File)
@@ -246,6 +245,10 @@ func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Chec
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrResume, err)
 	}
+	there, err := segmentOf(settings)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
+	}
 	end, err := optional(settings.Float("segment/end_time"))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
@@ -253,6 +256,14 @@ func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Chec
 	if end != nil && *end < last.Time {
 		return fmt.Errorf("%w: %s ends at %v s, but %s is at %v s: they are of different runs",
 			ErrResume, segments[i].File, *end, last.File, last.Time)
+	}
+	hash, err := optional(last.Settings.Text("setup_hash"))
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
+	}
+	if hash != nil && there.setupHash != "" && *hash != there.setupHash {
+		return fmt.Errorf("%w: %s is of the setup %s, but %s of %s: they are of different runs",
+			ErrResume, segments[i].File, there.setupHash, last.File, *hash)
 	}
 	return nil
 }
