@@ -1,0 +1,257 @@
+"""runfile.py check FILE: checks the output that TestPythonReadsOurOutput wrote.
+runfile.py checkpoint FILE: likewise the checkpoint.
+runfile.py make DIR: writes output.VERSION.h5 and checkpoint.VERSION.h5 of each format
+version as a writer other than ours does. The files in golden were made once with it and
+stay as they are."""
+import os
+import sys
+
+import h5py
+import numpy as np
+
+versions = ["0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"]
+
+
+def state(t, k, n):
+    """What unknown number k has at saved state t: n numbers."""
+    return 100 * k + t + np.arange(n) / 1024
+
+
+def text(v):
+    return v.decode() if isinstance(v, bytes) else v
+
+
+# Reading what our writer wrote.
+
+
+def root(f):
+    assert f.attrs["format_version"].decode() == "0.0.5"
+    assert f.attrs["writer"].decode().startswith("fieldstone ")
+    assert f.attrs["complete"] == 1
+    assert f.attrs["runes2p_commit"].decode() and f.attrs["runes2p_version"].decode()
+    assert f.attrs["runes2p_tree_clean"] in (0, 1)
+
+
+def record(s):
+    assert s.attrs["kind"] == b"record"
+    assert s["bool"].dtype == np.uint8 and s["bool"][()] == 1 and "bool" in s["bool"].attrs
+    assert s["no"][()] == 0 and "bool" in s["no"].attrs
+    assert s["int"].dtype == np.int64 and s["int"].shape == () and s["int"][()] == -5
+    assert s["large"].dtype == np.uint64 and s["large"][()] == 2**64 - 1
+    assert s["float"].dtype == np.float64 and s["float"][()] == 0.1
+    assert s["text"].asstr()[()] == "grüße" and s["empty_text"].asstr()[()] == ""
+    assert list(s["texts"].asstr()) == ["a", "", "längst"] and s["no_texts"].shape == (0,)
+    for t in ["int8", "int16", "int32", "int64"]:
+        assert s[t].dtype == np.dtype(t) and list(s[t]) == [-1, 2], t
+    assert s["uint8"].dtype == np.uint8 and "bool" not in s["uint8"].attrs
+    assert s["uint64"][1] == 2**64 - 1
+    assert s["float32"].dtype == np.float32
+    assert s["float64"].shape == (1, 3, 2) and (s["float64"][:].ravel() == np.arange(1, 7)).all()
+    assert s["no_matrix"].shape == (2, 0, 3)
+    assert s["arrays"].attrs["kind"] == b"arrays" and sorted(s["arrays"]) == ["1", "2"]
+    assert s["arrays/2"].dtype == np.int8 and s["arrays/2"].shape == (2, 2)
+    assert len(s["no_arrays"]) == 0
+    assert s["record/inner/x"][()] == 1
+    assert s["records"].attrs["kind"] == b"records"
+    assert list(s["records/order"].asstr()) == ["z", "a b"]
+    assert s["records/z/v"].dtype == np.int64 and s["records/a b/v"].dtype == np.float64
+    assert s["no_records/order"].shape == (0,)
+
+
+def layout(l):
+    assert l["layout_version"][()] == 2
+    assert l["r_faces"].attrs["unit"] == b"m" and list(l["r_faces"]) == [0, 0.1, 0.3, 0.6]
+    assert list(l["grids/order"].asstr()) == ["grid_1", "grid_2"]
+    assert l["grids/grid_1/p_faces"].attrs["unit"] == b"m_e c" and l["grids/grid_1/p_faces"].shape == (5,)
+    assert l["grids/grid_1/xi_faces"].attrs["unit"] == b"1" and l["grids/grid_1/xi_faces"].shape == (3,)
+    u = l["unknowns"]
+    assert list(u["order"].asstr()) == ["current", "E", "ions", "f", "hot", "phi"]
+    assert u["current/unit"].asstr()[()] == "A" and u["f/unit"].asstr()[()] == ""
+    assert list(u["ions/group_starts"]) == [1, 3] and "group_starts" not in u["E"]
+    assert u["ions/lower_limit_tolerance"][()] == 1e-3 and u["ions/lower_limit_value"][()] == -1
+    assert u["ions/lower_limit_reference"].asstr()[()] == "E"
+    assert "lower_limit_value" not in u["f"] and "lower_limit_tolerance" not in u["E"]
+    assert list(u["hot/grids"].asstr()) == ["grid_1", "grid_2", "grid_2"]
+
+
+def unknowns(u, states):
+    """The shapes are those of the format, reversed: time first."""
+    shapes = {"current": (), "E": (3, 1), "ions": (3, 5), "f": (3, 2, 4), "phi": (2, 3, 4),
+              "hot/radius_1": (2, 4), "hot/radius_2": (3, 2), "hot/radius_3": (3, 2)}
+    units = {"current": "A", "E": "V/m", "ions": "m^-3", "f": "", "hot": "m^-3", "phi": ""}
+    assert sorted(u) == sorted(units)
+    assert u["hot"].attrs["unit"] == b"m^-3"
+    at = 0
+    for name in ["current", "E", "ions", "f", "hot/radius_1", "hot/radius_2", "hot/radius_3"]:
+        d = u[name]
+        assert d.dtype == np.float64 and d.shape == (states,) + shapes[name], (name, d.shape)
+        assert text(d.attrs["unit"]) == units[name.split("/")[0]], name
+        n = int(np.prod(shapes[name]))
+        for t in range(states):
+            assert (d[t].ravel() == t + (at + np.arange(n)) / 1024).all(), name
+        at += n
+    phi = u["phi"]
+    assert phi.shape == (states, 2, 3, 4) and phi.attrs["unit"] in (b"", h5py.Empty("S1"))
+    for t in range(states):
+        z, y, x = np.meshgrid(np.arange(2), np.arange(3), np.arange(4), indexing="ij")
+        assert (phi[t] == t + x / 8 + y / 64 + z / 512).all()
+
+
+def check(name):
+    with h5py.File(name, "r") as f:
+        root(f)
+        assert sorted(f) == ["layout", "settings", "solver_statistics", "time", "unknowns", "update_states"]
+        record(f["settings"])
+        layout(f["layout"])
+        assert f["time"].attrs["unit"] == b"s" and list(f["time"]) == [0, 0.5, 1]
+        unknowns(f["unknowns"], 3)
+        s = f["solver_statistics"]
+        assert list(s["time"]) == [0.5, 0.25, 1] and list(s["accepted"]) == [0, 1, 1] and "bool" in s["accepted"].attrs
+        assert list(s["outcome"].asstr()) == ["error too large", "", "converged"]
+        assert s["iteration_attempt"].dtype == np.int64 and list(s["iteration_attempt"]) == [1, 1, 2, 3]
+        assert len(s) == 11
+        assert f["update_states/flux"].shape == (3, 2) and list(f["update_states/flux"][2]) == [2, 7]
+
+
+def checkpoint(name):
+    with h5py.File(name, "r") as f:
+        root(f)
+        assert sorted(f) == ["checkpoint", "layout", "settings", "time", "unknowns"]
+        record(f["settings"])
+        layout(f["layout"])
+        unknowns(f["unknowns"], 1)
+        c = f["checkpoint"]
+        assert sorted(c) == ["saved_count", "segment", "stepper", "summary", "time", "update_states"]
+        assert c["time"][()] == 2.5 and c["time"].shape == () and list(f["time"]) == [2.5]
+        assert c["segment"][()] == 3 and c["saved_count"][()] == 17
+        assert c["summary/attempted"][()] == 9 and c["summary/wall_time"][()] == 1.5
+        assert c["stepper/type"].asstr()[()] == "bdf"
+        record(c["stepper/history"])
+        assert list(c["update_states/flux"]) == [1, 2, 3]
+
+
+# Writing as others do: no kinds, no mark, strings of variable length.
+
+
+def put(group, name, v):
+    if isinstance(v, dict):
+        g = group.create_group(name)
+        for k, w in v.items():
+            put(g, k, w)
+    elif isinstance(v, bool):
+        group[name] = np.uint8(v)
+        group[name].attrs["bool"] = np.uint8(1)
+    elif isinstance(v, list) and v and isinstance(v[0], dict):
+        g = group.create_group(name)
+        for w in v:
+            put(g, w["name"], w)
+        put(g, "order", [w["name"] for w in v])
+    elif isinstance(v, list) and v and isinstance(v[0], np.ndarray):
+        g = group.create_group(name)
+        for i, w in enumerate(v):
+            g[str(i + 1)] = w
+    elif isinstance(v, list):
+        group.create_dataset(name, data=v, dtype=h5py.string_dtype())
+    else:
+        group[name] = v
+
+
+def settings(version):
+    s = {
+        "grids": {"grid_1": {"p_faces": np.array([0.0, 1, 2]), "xi_faces": np.array([-1.0, 0, 1])}},
+        "system": {
+            "tolerance": 1e-8,
+            "iterations": 20,
+            "adaptive": True,
+            "terms": [{"name": "drift", "order_of": np.int32(2)}, {"name": "advection", "upwind": False}],
+            "points": [np.array([1.0, 2]), np.array([[1, 2], [3, 4]])],
+            "names": ["E", "f"],
+        },
+        "setup_hash": "a hash of another writer",
+        "segment": {"index": 2, "start_time": 0.0, "saved_before": 5},
+    }
+    if version >= "0.0.3":
+        s["segment"]["attempts_before"] = 4
+    return s
+
+
+def write_layout(f, version):
+    units = version >= "0.0.5"
+    unknowns = [
+        {"name": "I", "kind": "scalar", "scale": 1e6, "unit": "A"},
+        {"name": "n", "kind": "radial", "scale": 1.0, "components": 3, "unit": "m^-3"},
+        {"name": "f", "kind": "kinetic", "scale": 1.0, "grids": ["grid_1"], "unit": ""},
+        {"name": "hot", "kind": "kinetic", "scale": 1.0, "grids": ["grid_1", "grid_2"], "unit": "1/m"},
+    ]
+    if version >= "0.0.4":
+        unknowns[1].update(group_starts=np.array([1, 3]), lower_limit_tolerance=0.5, lower_limit_value=2.0, lower_limit_reference="I")
+        unknowns[2].update(lower_limit_tolerance=0.25)
+    if not units:
+        for u in unknowns:
+            del u["unit"]
+    put(f, "layout", {
+        "layout_version": 2 if version >= "0.0.2" else 1,
+        "r_faces": np.array([0.0, 0.5, 1]),
+        "grids": [
+            {"name": "grid_1", "p_faces": np.array([0.0, 1, 2]), "xi_faces": np.array([-1.0, 0, 1])},
+            {"name": "grid_2", "p_faces": np.array([0.0, 1, 2, 3]), "xi_faces": np.array([-1.0, 1])},
+        ],
+        "unknowns": unknowns,
+    })
+    if units:
+        f["layout/r_faces"].attrs["unit"] = "m"
+        for g in ["grid_1", "grid_2"]:
+            f["layout/grids/" + g + "/p_faces"].attrs["unit"] = "m_e c"
+            f["layout/grids/" + g + "/xi_faces"].attrs["unit"] = "1"
+
+
+def write_root(f, version, times):
+    f.attrs["format_version"] = version
+    f.attrs["runes2p_commit"] = "0123456789abcdef"
+    f.attrs["runes2p_version"] = "0.3.0"
+    f.attrs["runes2p_tree_clean"] = np.uint8(1)
+    put(f, "settings", settings(version))
+    write_layout(f, version)
+    f["time"] = np.array(times)
+    u = f.create_group("unknowns")
+    shapes = [("I", ()), ("n", (2, 3)), ("f", (2, 2, 2)), ("hot/radius_1", (2, 2)), ("hot/radius_2", (1, 3))]
+    for k, (name, shape) in enumerate(shapes):
+        n = int(np.prod(shape))
+        u[name] = np.array([state(t, k, n).reshape(shape) for t in range(len(times))])
+    if version >= "0.0.5":
+        f["time"].attrs["unit"] = "s"
+        for name, unit in [("I", "A"), ("n", "m^-3"), ("f", ""), ("hot", "1/m"), ("hot/radius_1", "1/m"), ("hot/radius_2", "1/m")]:
+            u[name].attrs["unit"] = unit
+
+
+def make(where):
+    for version in versions:
+        with h5py.File(os.path.join(where, "output." + version + ".h5"), "w") as f:
+            write_root(f, version, [0.0, 0.5])
+            s = f.create_group("solver_statistics")
+            s["time"] = np.array([0.5, 0.25, 0.5])
+            s["step_length"] = np.array([0.5, 0.25, 0.25])
+            if version >= "0.0.2":
+                put(s, "accepted", np.array([0, 1, 1], dtype="u1"))
+                s["accepted"].attrs["bool"] = np.uint8(1)
+                s["nonlinear_iterations"] = np.array([3, 2, 1])
+            if version >= "0.0.3":
+                put(s, "outcome", ["rejected", "converged", "converged"])
+                s["iteration_attempt"] = np.array([1, 1, 1, 2, 2, 3])
+                s["iteration_residual"] = np.array([1, 0.5, 0.25, 1, 1e-9, 0])
+            if version >= "0.0.4":
+                s["error_estimate"] = np.array([2.0, 0.5, 0.25])
+                s["wall_time"] = np.array([0.1, 0.2, 0.3])
+            f.create_group("update_states")["flux"] = np.array([[0.0, 7], [1, 7]])
+        with h5py.File(os.path.join(where, "checkpoint." + version + ".h5"), "w") as f:
+            write_root(f, version, [0.25])
+            put(f, "checkpoint", {
+                "time": 0.25, "segment": 2, "saved_count": 6,
+                "summary": {"attempted": 9, "accepted": 7, "wall_time": 1.5},
+                "stepper": {"type": "bdf", "step_length": 0.125, "history": [np.array([1.0, 2]), np.array([3.0])]},
+                "update_states": {"flux": np.array([0.0, 7])},
+            })
+
+
+if __name__ == "__main__":
+    {"check": check, "checkpoint": checkpoint, "make": make}[sys.argv[1]](sys.argv[2])
