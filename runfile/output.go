@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 
@@ -486,31 +487,38 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 		}
 		list = append(list, own...)
 	}
-	// All shapes are known to be in the file before memory is reserved for them.
-	infos := make([]h5.Info, len(list))
-	for i, d := range list {
-		var err error
-		if infos[i], err = d.stat(f, len(s.Times)); err != nil {
-			return err
-		}
+	// What the file doesn't simply have is read first: memory for a state is reserved
+	// when it is known that its numbers are there.
+	have, err := os.Stat(f.Name())
+	if err != nil {
+		return err
 	}
-	s.States = make([][]float64, n)
-	size := s.Layout.Size()
+	left := have.Size()
+	rows := make([][]float64, len(list))
 	for i, d := range list {
-		rows, err := d.read(ctx, f, infos[i], first, n)
+		info, err := d.stat(f, len(s.Times))
 		if err != nil {
 			return err
 		}
-		for k := range n {
-			if s.States[k] == nil {
-				s.States[k] = make([]float64, size)
-			}
-			copy(s.States[k][d.from:d.to], rows[k*d.size():])
+		if left -= info.Storage; left < 0 {
+			return in(f.Name(), d.path, h5.ErrTooLarge, "the states take more than the %d bytes of the file", have.Size())
 		}
+		if simple(info) {
+			continue
+		}
+		all, _, err := h5.ReadAs[float64](f, d.path)
+		if err != nil {
+			return err
+		}
+		rows[i] = all[first*d.size() : (first+n)*d.size()]
 	}
+	s.States = make([][]float64, n)
 	for k := range n {
-		if s.States[k] == nil {
-			s.States[k] = []float64{}
+		s.States[k] = make([]float64, s.Layout.Size())
+	}
+	for i, d := range list {
+		if err := d.read(ctx, f, rows[i], first, s.States); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -549,22 +557,36 @@ func (d dataset) stat(f *h5.File, times int) (h5.Info, error) {
 	return info, nil
 }
 
-// read reads rows of a dataset.
-func (d dataset) read(ctx context.Context, f *h5.File, info h5.Info, first, n int) ([]float64, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// simple tells whether a file has all numbers of a dataset as they are in memory.
+func simple(info h5.Info) bool {
+	return info.Type == h5.Float64 && info.Filters == 0 && info.Storage/8 >= int64(info.Elements())
+}
+
+// read puts rows of the dataset, from number first on, into the states. They are read
+// from the file unless they are given.
+func (d dataset) read(ctx context.Context, f *h5.File, rows []float64, first int, states [][]float64) error {
+	n := d.size()
+	if rows != nil {
+		for k, state := range states {
+			copy(state[d.from:d.to], rows[k*n:])
+		}
+		return nil
 	}
-	if info.Type == h5.Float64 && info.Filters == 0 && info.Storage/8 >= int64(info.Elements()) {
-		rows := make([]float64, n*d.size())
-		return rows, h5.ReadSlab(f, d.path, rows, d.start(first), d.count(n))
+	step := max(1, min(len(states), transferBytes/8/max(n, 1)))
+	buffer := make([]float64, step*n)
+	for k := 0; k < len(states); k += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		count := min(step, len(states)-k)
+		if err := h5.ReadSlab(f, d.path, buffer[:count*n], d.start(first+k), d.count(count)); err != nil {
+			return err
+		}
+		for i, state := range states[k : k+count] {
+			copy(state[d.from:d.to], buffer[i*n:])
+		}
 	}
-	// The file declares more than it holds, or in another form: the reader of whole
-	// datasets knows what to make of that.
-	all, _, err := h5.ReadAs[float64](f, d.path)
-	if err != nil {
-		return nil, err
-	}
-	return all[first*d.size() : (first+n)*d.size()], nil
+	return nil
 }
 
 // ReadField reads the values of a field in a box of its domain at saved state number

@@ -264,6 +264,11 @@ func decayConfig() Config {
 
 // advance is the time loop of a solver. Ranks other than 0 give no state.
 func advance(ctx context.Context, s *Session) (out Outcome, err error) {
+	return advanceWith(ctx, s, func() {})
+}
+
+// advanceWith calls stepped after each accepted step.
+func advanceWith(ctx context.Context, s *Session, stepped func()) (out Outcome, err error) {
 	d, err := newDecay(s)
 	if err != nil {
 		return out, err
@@ -287,6 +292,7 @@ func advance(ctx context.Context, s *Session) (out Outcome, err error) {
 		if !a.Accepted {
 			continue
 		}
+		stepped()
 		if at { // the update is renewed in the first step of each interval
 			s.SetUpdate("mean", []float64{(d.state[0] + d.state[1]) / 2, d.time})
 		}

@@ -47,6 +47,9 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	if files == nil {
 		s.store = newDisk(cfg.Directory, cfg.Name, s.log)
 	}
+	if err := s.agree(ctx); err != nil {
+		return nil, fmt.Errorf("open run: %w", err) // whose name may differ on the ranks
+	}
 	if err := s.open(ctx); err != nil {
 		err = errors.Join(err, s.unlock())
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
@@ -56,15 +59,18 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 
 var silent = slog.New(slog.DiscardHandler)
 
-func (s *Session) open(ctx context.Context) error {
+// agree checks the configuration, which must be the same on all ranks.
+func (s *Session) agree(ctx context.Context) error {
 	err := s.cfg.validate(s.c.Size())
 	if err == nil {
 		s.settings, err = s.cfg.settings(s.c.Size())
 	}
-	if err := agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings)); err != nil {
-		return err
-	}
+	return agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings))
+}
+
+func (s *Session) open(ctx context.Context) error {
 	var text []byte
+	var err error
 	if err := s.c.OnRoot(ctx, nil, func() error {
 		if s.release, err = s.store.lock(); err != nil {
 			return err

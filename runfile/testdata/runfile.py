@@ -2,7 +2,8 @@
 runfile.py checkpoint FILE: likewise the checkpoint.
 runfile.py make DIR: writes output.VERSION.h5 and checkpoint.VERSION.h5 of each format
 version as a writer other than ours does. The files in golden were made once with it and
-stay as they are."""
+stay as they are.
+runfile.py hostile DIR: writes files that must be refused, which were made once likewise."""
 import os
 import sys
 
@@ -253,5 +254,70 @@ def make(where):
             })
 
 
+def minimal(f):
+    """The least that an output file has, with one saved state of one number."""
+    f.attrs["format_version"] = "0.0.5"
+    put(f, "settings", {"run": {"x": 1}})
+    put(f, "layout", {"layout_version": 2, "unknowns": [{"name": "n", "kind": "scalar"}]})
+    f["time"] = np.array([0.0])
+    f["unknowns/n"] = np.array([1.0])
+
+
+def replace(f, name, **how):
+    del f[name]
+    f.create_dataset(name, **how)
+
+
+def deep(f):
+    g = f["settings"]
+    for _ in range(100):
+        g = g.create_group("deeper")
+
+
+def many_names(f):
+    """Each group has the next one under two names: 2**40 paths."""
+    g = f["settings"]
+    for _ in range(40):
+        next = g.create_group("a")
+        g["b"] = next
+        g = next
+
+
+def compound(f):
+    f["settings/run/pair"] = np.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
+
+
+def links(f, link):
+    f["settings/run/link"] = link
+
+
+def hard(f):
+    f["settings/run/link"] = f["settings"]
+
+
+hostile_files = {
+    "sound": lambda f: None,
+    "loop": hard,
+    "soft_loop": lambda f: links(f, h5py.SoftLink("/settings/run/link")),
+    "soft_up": lambda f: links(f, h5py.SoftLink("/settings")),
+    "dangling": lambda f: links(f, h5py.SoftLink("/nowhere")),
+    "external": lambda f: links(f, h5py.ExternalLink("sound.h5", "/settings")),
+    "deep": deep,
+    "many_names": many_names,
+    "compound": compound,
+    "huge_time": lambda f: replace(f, "time", shape=(2**40,), chunks=(1024,), dtype="f8"),
+    "huge_unknown": lambda f: replace(f, "unknowns/n", shape=(2**40,), chunks=(1024,), dtype="f8"),
+    "huge_record": lambda f: f["settings/run"].create_dataset("x2", shape=(2**20, 2**20), chunks=(16, 16), dtype="f8"),
+    "external_time": lambda f: replace(f, "time", shape=(1,), dtype="f8", external=[("elsewhere.bin", 0, 8)]),
+}
+
+
+def hostile(where):
+    for name, change in hostile_files.items():
+        with h5py.File(os.path.join(where, name + ".h5"), "w") as f:
+            minimal(f)
+            change(f)
+
+
 if __name__ == "__main__":
-    {"check": check, "checkpoint": checkpoint, "make": make}[sys.argv[1]](sys.argv[2])
+    {"check": check, "checkpoint": checkpoint, "make": make, "hostile": hostile}[sys.argv[1]](sys.argv[2])
