@@ -292,7 +292,7 @@ func (f *File) checkRoom(info Info, shape []int) error {
 		return err
 	}
 	// The library reads what a shape declares from the place that it has.
-	if total, ok := product(append([]int{int(info.bytes)}, info.Shape...)); !ok || !info.Null && info.Chunk == nil && info.Storage > 0 && int64(total) > info.Storage {
+	if total, ok := product(append([]int{int(info.bytes)}, info.Shape...)); !ok || !info.Null && info.placed && int64(total) > info.Storage {
 		return fmt.Errorf("%w: shape %v of %d bytes each has %d bytes of data", ErrFormat, info.Shape, info.bytes, info.Storage)
 	}
 	room := info.Storage

@@ -357,7 +357,7 @@ func (o *libraryObject) info() (Info, error) {
 	i := Info{
 		Kind: Dataset, Type: Type(c._type), Class: classes[c.class], Null: c.space == C.FS_NULL,
 		Filters: int(c.filters), Variable: c.variable != 0,
-		foreign: c.foreign != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
+		foreign: c.foreign != 0, placed: c.placed != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
 		padding: int(c.padding), bytes: int64(c.size),
 	}
 	if c.marked != 0 && (i.Type == Int8 || i.Type == Uint8) {

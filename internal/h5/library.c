@@ -455,6 +455,7 @@ int fs_dataset_info(hid_t dataset, fs_info *info) {
 	if (type >= 0 && space >= 0 && plist >= 0 && marked >= 0 && describe(type, space, info) >= 0 && describe_layout(plist, info) >= 0) {
 		info->marked = marked > 0;
 		info->storage = H5Dget_storage_size(dataset);
+		info->placed = info->layout == FS_COMPACT || (info->layout == FS_CONTIGUOUS && H5Dget_offset(dataset) != HADDR_UNDEF);
 		result = 0;
 	}
 	if (plist >= 0) H5Pclose(plist);

@@ -26,6 +26,7 @@ typedef struct {
 	int rank;
 	hsize_t dims[H5S_MAX_RANK], max[H5S_MAX_RANK], chunk[H5S_MAX_RANK];
 	int layout;     // FS_COMPACT ... FS_ELSEWHERE; attributes have none
+	int placed;     // in one place of the file, not yet reserved if 0
 	int filters;
 	int foreign;    // some filter is none of deflate, shuffle and Fletcher32
 	int marked;     // has the attribute "bool"

@@ -11,9 +11,16 @@ data = np.arange(int(sys.argv[2]) * (1 << 20) // 8, dtype="f8").reshape(-1, 1024
 into = np.empty_like(data)
 
 
-def timed(what, call):
+def remove():
+    if os.path.exists(name):
+        os.remove(name)
+
+
+def timed(what, call, before=None):
     times = []
     for _ in range(int(sys.argv[3])):
+        if before:
+            before()
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
@@ -35,7 +42,7 @@ def read_into():
         f["x"].read_direct(into)
 
 
-timed("write", write)
+timed("write", write, remove)
 timed("read", read)
 timed("read into", read_into)
-os.remove(name)
+remove()
