@@ -19,6 +19,7 @@ func TestNewRejects(t *testing.T) {
 	dev := openDevice(t)
 	stream := get(dev.NewStream())(t)
 	other := openDevice(t, emulated.Ordinal(1))
+	again := openDevice(t)
 	tests := []struct {
 		name   string
 		domain grid.Domain
@@ -46,6 +47,7 @@ func TestNewRejects(t *testing.T) {
 			_ []int
 		}{Space: dev})}, []string{"space emulated:0 is a struct", "comparable"}},
 		{"a stream of another space", whole, ok, []field.Option{field.In(other), field.OnStream(stream)}, []string{"stream belongs to emulated:0, not to emulated:1"}},
+		{"a stream of another space of the same name", whole, ok, []field.Option{field.In(again), field.OnStream(stream)}, []string{"stream belongs to another space of emulated:0"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,7 +66,7 @@ func TestNewRejects(t *testing.T) {
 			}
 		})
 	}
-	free(t, stream.Close, dev.Close, other.Close)
+	free(t, stream.Close, dev.Close, other.Close, again.Close)
 }
 
 func TestOutsideErrorIsTyped(t *testing.T) {

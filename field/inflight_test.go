@@ -2,8 +2,10 @@ package field_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
+	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/device/emulated"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/devtest"
@@ -85,7 +87,10 @@ func TestAReaderComesBackToChunksOfAnother(t *testing.T) {
 		must(t, sources[1].ReadCells(got[:8], 1000))
 		must(t, sources[1].ReadCells(got[:8], 2000))
 	}
-	must(t, sources[1].ReadCells(got, 0))
+	other := make([]byte, 8*512)
+	for range 8 { // each chunk has the cells around number 100 of the other field
+		must(t, sources[1].ReadCells(other, 1))
+	}
 	must(t, sources[0].ReadCells(got, 100))
 	if !bytes.Equal(got, onDisk(fields[0], 0)[800:1600]) {
 		t.Error("the cells aren't those of the reader's field")
@@ -110,12 +115,66 @@ func TestFreeOfAWrappedFieldWaitsForItsCells(t *testing.T) {
 			stream := get(dev.NewStream())(t)
 			mem := get(dev.Allocate(8 * 40 * 30 * 4))(t)
 			f := get(field.WrapDevice[float64](domain(40, 30, 4), domain(40, 30, 4).Box(), mem.Ptr(), stream, nil))(t)
+			// The ring stays, for another field.
+			other := get(field.New[float64](domain(4, 4, 4), domain(4, 4, 4).Box(), field.In(dev)))(t)
 			begin(t, f)
 			must(t, f.Free())
 			if done, err := stream.Query(); err != nil || !done {
 				t.Errorf("the stream is done: %t, error %v", done, err)
 			}
-			free(t, mem.Free, stream.Close, dev.Close)
+			free(t, other.Free, mem.Free, stream.Close, dev.Close)
 		})
 	}
+}
+
+// After a call that failed its chunk can be used, whatever it had queued.
+func TestAChunkOfAFailedReadIsFree(t *testing.T) {
+	smallSlots(t)
+	dev := openDevice(t)
+	f := get(field.New[float64](domain(40, 25, 2), domain(40, 25, 2).Box(), field.Halo(1), field.In(dev)))(t)
+	put(t, f, 1)
+	s := get(f.Source())(t)
+	for nth := 1; nth <= 6; nth++ {
+		dev.Inject(emulated.Fault{Call: emulated.CallRecord, Nth: nth, Err: errFault})
+		if err := s.ReadCells(make([]byte, 8*40*25*2), 0); !errors.Is(err, errFault) {
+			t.Fatalf("record %d: error %v", nth, err)
+		}
+		must(t, get(f.Sink())(t).WriteCells(onDisk(f, float64(nth)), 0))
+		must(t, f.Upload())
+		checkOwned(t, f, float64(nth))
+		must(t, f.NoteDeviceWrite())
+	}
+	free(t, f.Free, dev.Close)
+}
+
+// A lost device has no sink: that it is lost is known before anything has changed.
+func TestALostDeviceHasNoSink(t *testing.T) {
+	dev := openDevice(t)
+	f := get(field.New[float64](domain(8, 8, 8), domain(8, 8, 8).Box(), field.In(dev)))(t)
+	g := get(field.New[float64](domain(8, 8, 8), domain(8, 8, 8).Box(), field.In(dev)))(t)
+	must(t, get(f.Sink())(t).WriteCells(onDisk(f, 1), 0)) // the ring is there
+	must(t, f.Upload())
+	dev.Inject(emulated.Fault{Call: emulated.CallFill, Err: errFault, Late: true})
+	must(t, g.Stream().Fill(g.DevicePtr(), 1, 8))
+	if err := g.Stream().Synchronize(); !errors.Is(err, device.ErrLost) {
+		t.Fatalf("error %v", err)
+	}
+	if _, err := f.Sink(); !errors.Is(err, device.ErrLost) {
+		t.Errorf("error %v", err)
+	}
+	free(t, f.Free, g.Free, dev.Close)
+}
+
+// Without memory for the ring there is no sink, and nothing has changed.
+func TestNoSinkWithoutMemory(t *testing.T) {
+	dev := openDevice(t)
+	f := get(field.New[float64](domain(8, 8, 8), domain(8, 8, 8).Box(), field.In(dev)))(t)
+	dev.Inject(emulated.Fault{Call: emulated.CallNewEvent, Err: errFault})
+	if _, err := f.Sink(); !errors.Is(err, errFault) {
+		t.Errorf("error %v", err)
+	}
+	if f.Residency() != field.InSync {
+		t.Errorf("%v", f.Residency())
+	}
+	free(t, f.Free, dev.Close)
 }

@@ -88,16 +88,24 @@ func collect(opts []Option) (options, error) {
 		}
 	}
 	if o.stream != nil {
-		if o.space != nil && o.space.Name() != o.stream.Space().Name() {
-			return options{}, fmt.Errorf("stream belongs to %s, not to %s", o.stream.Space().Name(), o.space.Name())
+		other := o.stream.Space()
+		switch {
+		case o.space == nil:
+		case o.space.Name() != other.Name():
+			return options{}, fmt.Errorf("stream belongs to %s, not to %s", other.Name(), o.space.Name())
+		case isKey(o.space) && isKey(other) && o.space != other:
+			return options{}, fmt.Errorf("stream belongs to another space of %s, opened by itself", other.Name())
 		}
-		o.space = o.stream.Space()
+		o.space = other
 	}
-	if o.space != nil && !reflect.TypeOf(o.space).Comparable() {
+	if o.space != nil && !isKey(o.space) {
 		return options{}, fmt.Errorf("space %s is a %T: it must be comparable", o.space.Name(), o.space)
 	}
 	return o, nil
 }
+
+// isKey reports whether spaces of this type can be told apart, as pointers can.
+func isKey(s device.Space) bool { return reflect.TypeOf(s).Comparable() }
 
 var axisNames = [3]string{"x", "y", "z"}
 

@@ -30,6 +30,7 @@ var meanings = map[gpu.Code]error{
 	500:          device.ErrNotFound,
 	700:          device.ErrAddress,
 	701:          device.ErrInvalid, // more threads or registers than there are
+	709:          device.ErrInvalid, // the runtime doesn't know the stream
 	712:          device.ErrInvalid, // host memory registered already
 	713:          device.ErrInvalid, // host memory not registered
 	801:          device.ErrUnsupported,
@@ -42,7 +43,6 @@ var sticky = map[gpu.Code]bool{
 	214: true, // memory error
 	700: true, // illegal address
 	702: true, // timeout
-	709: true, // context destroyed
 	710: true, // assert
 	719: true, // launch failed
 }

@@ -285,3 +285,20 @@ func TestHostMemory(t *testing.T) {
 		})
 	}
 }
+
+// The runtime calls a stream that it doesn't know one of a destroyed context. That is the
+// end of a mistaken call, not of the device.
+func TestAStreamThatTheRuntimeDoesNotKnow(t *testing.T) {
+	for _, version := range versions {
+		t.Run("ROCm "+version, func(t *testing.T) {
+			load(t, version)
+			space := open(t, "hip:0")
+			if _, err := space.WrapStream(0xdeadbeef0); !errors.Is(err, device.ErrInvalid) || errors.Is(err, device.ErrLost) {
+				t.Errorf("error %v", err)
+			}
+			if err := space.Synchronize(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
