@@ -34,7 +34,7 @@ func ExampleOpen() {
 	fmt.Println("states", out.States)
 	// Output:
 	// segment 1 begins at 0 s
-	// stop: step limit of the segment
+	// stop: limit of 3 steps
 	// segment 2 begins at 3 s
 	// done
 	// times [0 2 4]

@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -67,7 +68,7 @@ func (f stopFlags) reason(c *Config) string {
 		list = append(list, "wall time limit of "+c.Stop.WallTime.String())
 	}
 	if f&stopSteps != 0 {
-		list = append(list, "step limit of the segment")
+		list = append(list, fmt.Sprintf("limit of %d steps", c.Stop.Steps))
 	}
 	if f&stopFile != 0 {
 		list = append(list, "file "+c.Stop.File)

@@ -28,7 +28,7 @@ func TestStopConditions(t *testing.T) {
 		reason string
 		steps  int64 // 0: whatever
 	}{
-		{"steps", StopConfig{Steps: 7}, nil, "step limit of the segment", 7},
+		{"steps", StopConfig{Steps: 7}, nil, "limit of 7 steps", 7},
 		{"wall time", StopConfig{WallTime: 20 * time.Millisecond}, nil, "wall time limit of 20ms", 0},
 		{"a file", StopConfig{File: "halt"}, func(s *Session, m *memory, step int) {
 			if step == 5 {
@@ -46,7 +46,7 @@ func TestStopConditions(t *testing.T) {
 				s.inbox <- syscall.SIGUSR1
 				s.inbox <- syscall.SIGUSR2
 			}
-		}, "step limit of the segment, signal SIGUSR2, signal SIGUSR1", 3},
+		}, "limit of 3 steps, signal SIGUSR2, signal SIGUSR1", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newMemory()

@@ -77,7 +77,7 @@ func TestResumedRunRepeatsTheUninterruptedOne(t *testing.T) {
 				if out.Done {
 					break
 				}
-				if !out.Stop || out.Reason != "step limit of the segment" || n > 1000 {
+				if !out.Stop || out.Reason != fmt.Sprintf("limit of %d steps", steps) || n > 1000 {
 					t.Fatalf("segment %d ended with %+v", n, out)
 				}
 			}
