@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -297,36 +298,46 @@ func ReadCheckpoint(ctx context.Context, dir, name string, opts ...Option) (*Che
 		return nil, fmt.Errorf("read checkpoint of run %q: %w", name, err)
 	}
 	files := []string{CheckpointFile(dir, name), PreviousFile(dir, name)}
-	// Whoever writes meanwhile renames the last one to the previous one: it is found
-	// under one of the names if they are looked at in this order, and may be missed
-	// only where a writer comes by between two looks at the same name.
+	// Whoever writes meanwhile renames the last one to the previous one, so in this order
+	// one of the two is found.
 	var failed []error
 	for i, path := range files {
-		there, err := vfs.Exists(o.fsys, path)
-		if err == nil && !there {
-			continue
+		k, err := o.checkpointAt(ctx, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			k, err = o.checkpointAt(ctx, path) // it was renamed between two looks at it
 		}
-		var k *Checkpoint
-		if err == nil {
-			err = withFile(ctx, path, func(f *h5.File, r root) (err error) {
-				k, err = readCheckpoint(ctx, f, r, o)
-				return err
-			})
-		}
-		if err == nil {
+		switch {
+		case err == nil && k == nil:
+		case err == nil:
 			k.Previous = i > 0
 			for _, err := range failed {
 				o.warn(fmt.Sprintf("the last checkpoint can't be read, the previous one is taken: %v", err))
 			}
 			return k, nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return nil, fmt.Errorf("read checkpoint of run %q: %w", name, err)
+		default:
+			failed = append(failed, err)
 		}
-		failed = append(failed, err)
 	}
 	if len(failed) > 0 {
 		return nil, fmt.Errorf("read checkpoint of run %q: %w", name, errors.Join(failed...))
 	}
 	return nil, nil
+}
+
+// checkpointAt reads a checkpoint, or returns nil where there is nothing at the path.
+func (o *options) checkpointAt(ctx context.Context, path string) (k *Checkpoint, err error) {
+	there, err := vfs.Exists(o.fsys, path)
+	if err != nil || !there {
+		return nil, err
+	}
+	err = withFile(ctx, path, func(f *h5.File, r root) (err error) {
+		k, err = readCheckpoint(ctx, f, r, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
 }

@@ -23,14 +23,16 @@ type options struct {
 	fields     FieldReader
 	warn       func(string)
 	state      int
+	chunkBytes int
 	fsys       vfs.FS
 }
 
 func newOptions(opts []Option) (*options, error) {
 	o := &options{
-		warn:  func(text string) { slog.Warn(text) },
-		state: -1,
-		fsys:  vfs.OS,
+		warn:       func(text string) { slog.Warn(text) },
+		state:      -1,
+		chunkBytes: chunkBytes,
+		fsys:       vfs.OS,
 	}
 	for _, opt := range opts {
 		if err := opt(o); err != nil {

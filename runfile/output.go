@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 
@@ -16,8 +15,8 @@ import (
 const (
 	// transferBytes is how much is moved at once between memory and a dataset.
 	transferBytes = 8 << 20
-	// fieldChunk bounds the chunks of a field. HDF5 allows less than 4 GiB.
-	fieldChunk = 1 << 30
+	// chunkBytes bounds the chunks of datasets. HDF5 allows less than 4 GiB.
+	chunkBytes = 1 << 30
 	// growBytes is about the size of the chunks of datasets that grow.
 	growBytes = 64 << 10
 )
@@ -232,9 +231,9 @@ func growing(rows int, dims []int, o *options) h5.Layout {
 	for _, n := range dims {
 		size *= n
 	}
-	for axis := 1; axis < len(l.Chunk) && size > fieldChunk; axis++ {
+	for axis := 1; axis < len(l.Chunk) && size > o.chunkBytes; axis++ {
 		size /= l.Chunk[axis]
-		l.Chunk[axis] = max(1, min(l.Chunk[axis], fieldChunk/max(size, 1)))
+		l.Chunk[axis] = max(1, min(l.Chunk[axis], o.chunkBytes/max(size, 1)))
 		size *= l.Chunk[axis]
 	}
 	if size > 0 {
@@ -296,20 +295,20 @@ func fieldShape(d grid.Domain) []int { return []int{d.Size[2], d.Size[1], d.Size
 
 // planes is how many z planes of a field a chunk has: as many as fit, in chunks of
 // about the same size.
-func planes(d grid.Domain) (int, error) {
-	plane := int64(d.Size[0]) * int64(d.Size[1]) * 8
-	if plane > fieldChunk {
-		return 0, fmt.Errorf("%w: a plane of %d x %d cells is larger than %d bytes", ErrInput, d.Size[0], d.Size[1], int64(fieldChunk))
+func planes(d grid.Domain, chunkBytes int) (int, error) {
+	plane := d.Size[0] * d.Size[1] * 8
+	if plane > chunkBytes {
+		return 0, fmt.Errorf("%w: a plane of %d x %d cells is larger than %d bytes", ErrInput, d.Size[0], d.Size[1], chunkBytes)
 	}
-	most := int(fieldChunk / plane)
+	most := chunkBytes / plane
 	chunks := (d.Size[2] + most - 1) / most
 	return (d.Size[2] + chunks - 1) / chunks, nil
 }
 
 // fieldLayout is how a field is stored: the chunks have their places in the file from
 // the start, so that others than HDF5 can write them.
-func fieldLayout(d grid.Domain, states int) (h5.Layout, error) {
-	n, err := planes(d)
+func fieldLayout(d grid.Domain, states int, o *options) (h5.Layout, error) {
+	n, err := planes(d, o.chunkBytes)
 	if err != nil {
 		return h5.Layout{}, err
 	}
@@ -326,7 +325,7 @@ func writeField(ctx context.Context, f *h5.File, u *Unknown, states int, o *opti
 	if o.fields == nil {
 		return in(f.Name(), path, ErrInput, "nothing gives the values of the field")
 	}
-	layout, err := fieldLayout(u.Domain, states)
+	layout, err := fieldLayout(u.Domain, states, o)
 	if err != nil {
 		return fmt.Errorf("field %q: %w", u.Name, err)
 	}
@@ -489,11 +488,11 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 	}
 	// What the file doesn't simply have is read first: memory for a state is reserved
 	// when it is known that its numbers are there.
-	have, err := os.Stat(f.Name())
+	size, err := f.Size()
 	if err != nil {
 		return err
 	}
-	left := have.Size()
+	left := size
 	rows := make([][]float64, len(list))
 	for i, d := range list {
 		info, err := d.stat(f, len(s.Times))
@@ -501,7 +500,7 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 			return err
 		}
 		if left -= info.Storage; left < 0 {
-			return in(f.Name(), d.path, h5.ErrTooLarge, "the states take more than the %d bytes of the file", have.Size())
+			return in(f.Name(), d.path, h5.ErrTooLarge, "the states take more than the %d bytes of the file", size)
 		}
 		if simple(info) {
 			continue

@@ -160,6 +160,16 @@ func (f *File) checkSize() error {
 	return err
 }
 
+// Size gives the length of the file on the disk, whatever is at its path by now.
+func (f *File) Size() (int64, error) {
+	var size int64
+	err := f.do("stat", "", "", false, func() (err error) {
+		_, size, err = f.h.ends()
+		return err
+	})
+	return size, err
+}
+
 // Sync hands everything to the operating system and waits until content and size of
 // the file are on the disk.
 func (f *File) Sync() error {

@@ -594,3 +594,16 @@ func resident(t *testing.T) int {
 	must(t, err)
 	return pages * os.Getpagesize()
 }
+
+func TestSizeIsThatOfTheOpenFile(t *testing.T) {
+	f, name := create(t)
+	must(t, h5.Write(f, "x", make([]float64, 1000), 1000))
+	must(t, f.Flush())
+	info, err := os.Stat(name)
+	must(t, err)
+	must(t, os.Remove(name))
+	if size, err := f.Size(); err != nil || size != info.Size() || size < 8000 {
+		t.Errorf("%d bytes, %v; the file has %d", size, err, info.Size())
+	}
+	must(t, f.Close())
+}
