@@ -353,7 +353,7 @@ func (s *Session) checkpoint(ctx context.Context, state []float64, stepper func(
 	if err := s.together(ctx, callCheckpoint, err, flags); err != nil {
 		return out, err
 	}
-	s.stop |= stopFlags(flags[1])
+	s.stop = stopFlags(flags[1]) // each rank says again what it has seen
 	out.Done = s.Done()
 	if s.stop != 0 && !out.Done {
 		out.Stop, out.Reason = true, s.stop.reason(&s.cfg)

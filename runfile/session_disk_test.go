@@ -298,6 +298,67 @@ func TestFieldsInFiles(t *testing.T) {
 	}
 }
 
+// A reader of a segment keeps what it has opened while the next version is written.
+func TestSegmentsAreReplacedAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	cfg, f := fieldRun(t, dir)
+	s, err := Open(t.Context(), comm.Self(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before os.FileInfo
+	s.cfg.Bundle = func(context.Context) (string, error) { // called when the segment is written
+		info, err := os.Stat(SegmentFile(dir, "run", 1))
+		if err == nil && before != nil && os.SameFile(before, info) {
+			t.Error("the segment was written in place")
+		}
+		before = info
+		return "somewhere", err
+	}
+	loopOverTimePoints(t, s, f)
+	if before == nil {
+		t.Error("no segment was written")
+	}
+}
+
+// Where one stored field doesn't fit, none is changed.
+func TestFieldsThatDoNotFitStay(t *testing.T) {
+	dir := t.TempDir()
+	cfg, f := fieldRun(t, dir)
+	domain := f.Domain()
+	thin, err := field.New[float64](domain, domain.Box())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, err := thin.MutableView()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells[7] = 0.1 // no float32
+	cfg.Layout.Unknowns = append(cfg.Layout.Unknowns, Unknown{Name: "T", Kind: Field, Domain: domain})
+	cfg.Fields = append(cfg.Fields, field.Named{ID: "T", Field: thin})
+	cfg.Stop.Steps = 1
+	s, err := Open(t.Context(), comm.Self(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loopOverTimePoints(t, s, f)
+	setCells(t, f, 77)
+	narrow, err := field.New[float32](domain, domain.Box())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Fields[1].Field = narrow
+	if _, err := Open(t.Context(), comm.Self(), cfg); !errors.Is(err, ErrResume) || !strings.Contains(err.Error(), `"T"`) {
+		t.Fatalf("a field that doesn't fit gives %v", err)
+	}
+	view, err := f.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkCells(t, "the other field", func(x, y, z int) float64 { return view[f.Index(x, y, z)] }, 77)
+}
+
 // On several ranks a checkpoint names the bundle that was published after the segment
 // was written and before the checkpoint is.
 func TestFieldsInBundles(t *testing.T) {

@@ -31,6 +31,7 @@ type memory struct {
 	unreadable error                  // what reading checkpoints gives
 	outputs    map[string]*Checkpoint // states of other files
 	there      map[string]bool        // other files that exist
+	looks      int                    // for other files
 
 	trace []string
 	// fail is asked before and after each write, numbered from 0; an error ends it.
@@ -96,7 +97,10 @@ func (m *memory) state(_ context.Context, file string, number int) (*Checkpoint,
 	return nil, fmt.Errorf("%s: state %d: %w", file, number, os.ErrNotExist)
 }
 
-func (m *memory) exists(file string) (bool, error) { return m.there[file], nil }
+func (m *memory) exists(file string) (bool, error) {
+	m.looks++
+	return m.there[file], nil
+}
 
 func (m *memory) write(what string, do func()) error {
 	n := m.writes

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,6 +156,174 @@ func accept(s *Session, d *decay) {
 		if a.Accepted {
 			return
 		}
+	}
+}
+
+// A signal that comes with an error is not lost.
+func TestSignalIsNotLostWithAnError(t *testing.T) {
+	s, d := begun(t, newMemory(), func(c *Config) { c.Stop.Signals = []string{"SIGUSR2"} })
+	s.inbox <- syscall.SIGUSR2
+	accept(s, d)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Checkpoint(cancelled, d.state, d.record); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled context gives %v", err)
+	}
+	out, err := s.Checkpoint(t.Context(), d.state, d.record)
+	if err != nil || !out.Stop || out.Reason != "signal SIGUSR2" {
+		t.Errorf("outcome %+v, %v", out, err)
+	}
+}
+
+// begun is a session whose first state is saved, and its solver.
+func begun(t *testing.T, m *memory, change func(c *Config)) (*Session, *decay) {
+	t.Helper()
+	cfg := decayConfig()
+	change(&cfg)
+	s, err := open(t.Context(), comm.Self(), cfg, m, newClock().now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	d, err := newDecay(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetUpdate("mean", []float64{1, 0})
+	if err := s.SaveState(t.Context(), d.state); err != nil {
+		t.Fatal(err)
+	}
+	return s, d
+}
+
+// After Close signals have their own effect again.
+func TestCloseStopsListening(t *testing.T) {
+	own := make(chan os.Signal, 1)
+	signal.Notify(own, syscall.SIGUSR2) // without it the signal would end the test
+	defer signal.Stop(own)
+	s, _ := begun(t, newMemory(), func(c *Config) { c.Stop.Signals = []string{"SIGUSR2"} })
+	for _, want := range []int{1, 0} {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		<-own
+		if want == 1 {
+			<-s.inbox // the two are told in no particular order
+		} else if got := len(s.inbox); got != 0 {
+			t.Errorf("the closed session has %d signals", got)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Rank 0 asks the filesystem for the stop file once a second, not at each step.
+func TestLooksForTheStopFile(t *testing.T) {
+	m := newMemory()
+	s, d := begun(t, m, func(c *Config) { c.Stop.File = "halt" })
+	at := &clock{at: s.opened, step: 0}
+	s.now = at.now
+	before := m.looks
+	for i := range 8 {
+		at.at = at.at.Add(300 * time.Millisecond)
+		accept(s, d)
+		if err := s.SaveState(t.Context(), d.state); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Checkpoint(t.Context(), d.state, d.record); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := m.looks-before, (i+1)/4; got != want {
+			t.Fatalf("%d looks after %d steps of 0.3 s, want %d", got, i+1, want)
+		}
+	}
+}
+
+// Checkpoints by wall time and by interval are counted from the last one, or from what
+// the segment began with.
+func TestFromWhenCheckpointsAreCounted(t *testing.T) {
+	m := newMemory()
+	s, d := begun(t, m, func(c *Config) { c.Checkpoint = CheckpointConfig{WallTime: time.Second} })
+	at := &clock{at: s.opened, step: 0}
+	s.now = at.now
+	for i := range 9 {
+		at.at = at.at.Add(400 * time.Millisecond)
+		accept(s, d)
+		if err := s.SaveState(t.Context(), d.state); err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.Checkpoint(t.Context(), d.state, d.record)
+		if err != nil || out.Written != (i%3 == 2) {
+			t.Fatalf("after %d steps of 0.4 s: %+v, %v", i+1, out, err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	cfg := decayConfig()
+	cfg.Resume, cfg.Checkpoint = true, CheckpointConfig{Interval: 0.02}
+	s, err := open(t.Context(), comm.Self(), cfg, m, newClock().now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err = newDecay(s); err != nil {
+		t.Fatal(err)
+	}
+	begin := s.Start().Time
+	for written := false; !written; {
+		accept(s, d)
+		out, err := s.Checkpoint(t.Context(), d.state, d.record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written = out.Written; written != (s.time-begin >= 0.02) {
+			t.Fatalf("begun at %v s, at %v s: %+v", begin, s.time, out)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Close does its work whatever has become of the context.
+func TestCloseWithACancelledContext(t *testing.T) {
+	m := newMemory()
+	s, d := begun(t, m, func(c *Config) { c.Checkpoint = CheckpointConfig{} })
+	accept(s, d)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Close(cancelled); err != nil || m.locked || m.files[1] == nil {
+		t.Fatalf("locked: %v; writes %q; %v", m.locked, m.trace, err)
+	}
+	status, err := m.files[1].Settings.Text("segment/status")
+	if err != nil || status != statusInterrupted {
+		t.Errorf("status is %q, %v", status, err)
+	}
+}
+
+// What the solver hands over is its own again.
+func TestSessionCopies(t *testing.T) {
+	m := newMemory()
+	s, d := begun(t, m, func(c *Config) { c.Checkpoint = CheckpointConfig{} })
+	update := []float64{5, 6}
+	s.SetUpdate("mean", update)
+	update[0] = 7
+	if got := s.updates[0].State[0]; got != 5 {
+		t.Errorf("the update's state became %v", got)
+	}
+	d.state[0] = 9
+	if got := s.states[0][0]; got != 1 {
+		t.Errorf("the saved state became %v", got)
+	}
+	s.Start().State[0] = 9
+	if got := s.Start().State[0]; got != 1 {
+		t.Errorf("the start became %v", got)
 	}
 }
 
