@@ -23,6 +23,7 @@ type File struct {
 	h        handle // nil once closed
 	writable bool
 	size     int64 // on disk when it was opened for reading
+	before   int   // objects that the library counted when it was opened
 	failed   error // the first failure of a change
 }
 
@@ -38,7 +39,9 @@ func create(name string, truncate bool) (*File, error) {
 	err := checkFileName(name)
 	if err == nil {
 		err = enter(func() (err error) {
-			f.h, err = createFile(name, truncate)
+			if f.h, err = createFile(name, truncate); err == nil {
+				f.before = f.h.objects()
+			}
 			return err
 		})
 	}
@@ -58,11 +61,19 @@ func open(name string, writable bool) (*File, error) {
 	f := &File{name: name, writable: writable}
 	err := checkFileName(name)
 	if err == nil && Enabled {
-		f.size, err = checkSignature(name)
+		err = checkSignature(name)
 	}
 	if err == nil {
 		err = enter(func() (err error) {
 			f.h, err = openFile(name, writable)
+			if err != nil {
+				return err
+			}
+			// Another file may have come to the path since its signature was seen.
+			f.before = f.h.objects()
+			if _, f.size, err = f.h.ends(); err != nil {
+				err = errors.Join(err, f.h.close())
+			}
 			return err
 		})
 		if le := (*LibraryError)(nil); errors.As(err, &le) && le.Errno == 0 {
@@ -84,30 +95,30 @@ func checkFileName(name string) error {
 
 // checkSignature looks where a file in the format has its signature: at the start,
 // or behind a block of the user of 512 bytes, 1024 and so on.
-func checkSignature(name string) (size int64, err error) {
+func checkSignature(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return 0, errors.Unwrap(err)
+		return errors.Unwrap(err)
 	}
 	if !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%w: it is no regular file", ErrFormat)
+		return fmt.Errorf("%w: it is no regular file", ErrFormat)
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return 0, errors.Unwrap(err)
+		return errors.Unwrap(err)
 	}
 	defer f.Close()
 	signature := []byte("\x89HDF\r\n\x1a\n")
 	for at := int64(0); at+int64(len(signature)) <= info.Size(); at = max(512, 2*at) {
 		var b [8]byte
 		if _, err := f.ReadAt(b[:], at); err != nil && err != io.EOF {
-			return 0, err
+			return err
 		}
 		if bytes.Equal(b[:], signature) {
-			return info.Size(), nil
+			return nil
 		}
 	}
-	return 0, fmt.Errorf("%w: it has no signature of HDF5", ErrFormat)
+	return fmt.Errorf("%w: it has no signature of HDF5", ErrFormat)
 }
 
 // Name is the name that the file was opened by.
@@ -130,8 +141,10 @@ func (f *File) Close() error {
 			return f.failed
 		}
 		var left error
-		if n := h.objects(); n != 1 {
-			left = fmt.Errorf("%d objects were left open", n-1)
+		// The library counts what it keeps of an abandoned file with one that comes to
+		// lie at its place in memory.
+		if n := h.objects(); n != f.before {
+			left = fmt.Errorf("%d objects were left open", n-f.before)
 		}
 		return errors.Join(h.close(), left)
 	})
