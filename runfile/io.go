@@ -182,6 +182,7 @@ func before(a, b [3]int) bool {
 // root is what the root of a file says of it.
 type root struct {
 	version    string
+	ours       bool // our writer made it
 	checkpoint bool
 }
 
@@ -221,40 +222,41 @@ func readRoot(f *h5.File) (r root, err error) {
 	if before(v, oldestVersion) || before(newestVersion, v) {
 		return r, in(f.Name(), "", ErrVersion, "%s is %s, known are 0.0.1 to %s", versionAttribute, r.version, FormatVersion)
 	}
-	if err := checkComplete(f); err != nil {
+	if r.ours, err = checkComplete(f); err != nil {
 		return r, err
 	}
 	r.checkpoint, err = f.Exists("checkpoint")
 	return r, err
 }
 
-// checkComplete looks for the mark that our writer sets last.
-func checkComplete(f *h5.File) error {
+// checkComplete tells whether our writer made the file, and looks for the mark that it
+// sets last.
+func checkComplete(f *h5.File) (ours bool, err error) {
 	has, err := f.HasAttribute("/", writerAttribute)
 	if err != nil || !has {
-		return err
+		return false, err
 	}
 	writer, err := f.AttributeString("/", writerAttribute)
 	switch {
 	case errors.Is(err, h5.ErrType) || err == nil && !strings.HasPrefix(writer, writerName):
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	}
 	if has, err = f.HasAttribute("/", completeAttribute); err != nil {
-		return err
+		return false, err
 	}
 	if has {
 		mark, _, err := h5.AttributeAs[int64](f, "/", completeAttribute)
 		if err != nil {
-			return err
+			return false, err
 		}
 		has = len(mark) == 1 && mark[0] == 1
 	}
 	if !has {
-		return in(f.Name(), "", ErrTorn, "it was written by %q and has no attribute %s", writer, completeAttribute)
+		return false, in(f.Name(), "", ErrTorn, "it was written by %q and has no attribute %s", writer, completeAttribute)
 	}
-	return nil
+	return true, nil
 }
 
 // readScalar reads a dataset of one number.

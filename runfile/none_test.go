@@ -29,6 +29,7 @@ func TestWithoutHDF5EveryCallSaysSo(t *testing.T) {
 		"WriteCheckpoint": func(ctx context.Context) error {
 			return WriteCheckpoint(ctx, dir, name, &Checkpoint{Layout: layout, State: []float64{1}})
 		},
+		"Verify":         func(ctx context.Context) error { _, err := Verify(ctx, last); return err },
 		"ReadOutput":     func(ctx context.Context) error { _, err := ReadOutput(ctx, []string{last}); return err },
 		"ReadRun":        func(ctx context.Context) error { _, err := ReadRun(ctx, dir, name); return err },
 		"ReadState":      func(ctx context.Context) error { _, err := ReadState(ctx, last); return err },

@@ -409,25 +409,32 @@ func ReadRun(ctx context.Context, dir, name string, opts ...Option) (*Solution, 
 }
 
 // readPart reads one output file.
-func readPart(ctx context.Context, path string, o *options) (*Solution, error) {
-	var s *Solution
-	err := withFile(ctx, path, func(f *h5.File, r root) (err error) {
+func readPart(ctx context.Context, path string, o *options) (s *Solution, err error) {
+	err = withFile(ctx, path, func(f *h5.File, r root) (err error) {
 		if r.checkpoint {
 			return in(path, "", ErrNotOutput, "it is a checkpoint")
 		}
-		if s, err = readCommon(ctx, f, r, o); err != nil {
-			return err
-		}
-		if err = s.readStates(ctx, f, 0, len(s.Times), nil); err != nil {
-			return err
-		}
-		if s.Statistics, err = readStatistics(f); err != nil {
-			return err
-		}
-		s.Updates, err = readUpdates(f, len(s.Times))
+		s, err = readOutput(ctx, f, r, o)
 		return err
 	})
 	return s, err
+}
+
+func readOutput(ctx context.Context, f *h5.File, r root, o *options) (*Solution, error) {
+	s, err := readCommon(ctx, f, r, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readStates(ctx, f, 0, len(s.Times), nil); err != nil {
+		return nil, err
+	}
+	if s.Statistics, err = readStatistics(f); err != nil {
+		return nil, err
+	}
+	if s.Updates, err = readUpdates(f, len(s.Times)); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // readCommon reads what output files and checkpoints have in common, but no state.
