@@ -453,3 +453,37 @@ func TestAnUnfinishedFileIsTorn(t *testing.T) {
 		t.Error("something is open")
 	}
 }
+
+// What a rename makes the content of a path is on the disk before, and the rename
+// afterwards.
+func TestTheStepsOfACheckpoint(t *testing.T) {
+	closed(t)
+	dir := t.TempDir()
+	put(t, dir, 1)
+	put(t, dir, 2)
+	in := vfs.NewInject(vfs.OS)
+	put(t, dir, 3, withFS(in))
+	var steps []string
+	for _, op := range in.Ops() {
+		if op.Kind.Reads() || op.Kind == vfs.OpClose || op.Kind == vfs.OpOpen {
+			continue
+		}
+		step := string(op.Kind) + " " + filepath.Base(op.Name)
+		if op.To != "" {
+			step += " " + filepath.Base(op.To)
+		}
+		steps = append(steps, step)
+	}
+	want := []string{
+		"remove run.checkpoint.h5.tmp", "create run.checkpoint.h5.tmp", "sync run.checkpoint.h5.tmp",
+		"remove run.checkpoint.prev.h5.tmp",
+		"rename run.checkpoint.prev.h5 run.checkpoint.prev.h5.tmp",
+		"rename run.checkpoint.h5 run.checkpoint.prev.h5",
+		"rename run.checkpoint.h5.tmp run.checkpoint.h5",
+		"remove run.checkpoint.prev.h5.tmp",
+		"syncdir " + filepath.Base(dir),
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(steps, "\n"), strings.Join(want, "\n"))
+	}
+}

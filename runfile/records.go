@@ -166,7 +166,8 @@ func (r *recordReader) read(path string) (record.Record, error) {
 	if info.Kind != h5.Group {
 		return record.Record{}, in(r.file.Name(), path, h5.ErrKind, "a %v, not a group", info.Kind)
 	}
-	// One walk finds the groups that are within themselves, or have many names.
+	// One walk finds the groups that are within themselves, have many names, or lie too
+	// deep for a record.
 	root := newGroup("")
 	nodes := map[string]*node{path: root}
 	err = r.file.Walk(path, func(p string, e h5.Entry) error {
@@ -182,21 +183,18 @@ func (r *recordReader) read(path string) (record.Record, error) {
 	if err != nil {
 		return record.Record{}, err
 	}
-	return r.record(path, root, 1, "")
+	return r.record(path, root, "")
 }
 
 // record reads a group as a record. An entry of a list of records has a name.
-func (r *recordReader) record(path string, n *node, depth int, name string) (record.Record, error) {
-	if depth > record.MaxDepth {
-		return record.Record{}, in(r.file.Name(), path, ErrNotRunFile, "more than %d groups within each other", record.MaxDepth)
-	}
+func (r *recordReader) record(path string, n *node, name string) (record.Record, error) {
 	b := record.NewBuilder(record.AnyKeys())
 	if name != "" && n.member("name") == nil {
 		b.Text("name", name)
 	}
 	for _, m := range n.members {
 		p := h5.Join(path, m.name)
-		v, err := r.value(p, m, depth)
+		v, err := r.value(p, m)
 		if r.drop != nil && r.drop(p, v, err) {
 			continue
 		}
@@ -216,24 +214,24 @@ func (r *recordReader) build(path string, b *record.Builder) (record.Record, err
 	return built, nil
 }
 
-func (r *recordReader) value(path string, n *node, depth int) (record.Value, error) {
+func (r *recordReader) value(path string, n *node) (record.Value, error) {
 	switch n.kind {
 	case h5.Group:
-		return r.group(path, n, depth)
+		return r.group(path, n)
 	case h5.Dataset:
 		return r.dataset(path)
 	}
 	return record.Value{}, in(r.file.Name(), path, h5.ErrKind, "a %v can't be part of a record", n.kind)
 }
 
-func (r *recordReader) group(path string, n *node, depth int) (record.Value, error) {
+func (r *recordReader) group(path string, n *node) (record.Value, error) {
 	kind, err := r.kind(path)
 	if err != nil {
 		return record.Value{}, err
 	}
 	switch kind {
 	case kindRecords:
-		list, err := r.records(path, n, depth)
+		list, err := r.records(path, n)
 		if err != nil {
 			return record.Value{}, err
 		}
@@ -257,7 +255,7 @@ func (r *recordReader) group(path string, n *node, depth int) (record.Value, err
 			n = list
 		}
 	}
-	rec, err := r.record(path, n, depth+1, "")
+	rec, err := r.record(path, n, "")
 	if err != nil {
 		return record.Value{}, err
 	}
@@ -310,7 +308,7 @@ func (r *recordReader) order(path string, n *node) ([]string, error) {
 	return append([]string{}, names...), nil
 }
 
-func (r *recordReader) records(path string, n *node, depth int) ([]record.Record, error) {
+func (r *recordReader) records(path string, n *node) ([]record.Record, error) {
 	if n.member(orderName) == nil {
 		return nil, in(r.file.Name(), path, ErrMismatch, "a list of records without the dataset %q", orderName)
 	}
@@ -328,7 +326,7 @@ func (r *recordReader) records(path string, n *node, depth int) ([]record.Record
 			return nil, in(r.file.Name(), path, ErrMismatch, "%q names %q, which is no record there", orderName, name)
 		}
 		p := h5.Join(path, name)
-		if list[i], err = r.record(p, m, depth+1, name); err != nil {
+		if list[i], err = r.record(p, m, name); err != nil {
 			return nil, err
 		}
 		if own, err := list[i].Text("name"); err != nil || own != name {
