@@ -422,3 +422,37 @@ func TestReadersSeeTheOldOrTheNewFile(t *testing.T) {
 		t.Errorf("the last ones read have %d states and %v s", states, checkpoint)
 	}
 }
+
+// The deepest records that there can be are written and read.
+func TestTheDeepestRecord(t *testing.T) {
+	for name, around := range map[string]func(r record.Record) record.Record{
+		"records": func(r record.Record) record.Record { return mustRecord(t, "in", r) },
+		"lists": func(r record.Record) record.Record {
+			entry, err := r.With("name", "entry")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return mustRecord(t, "in", []record.Record{entry})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			closed(t)
+			s := everything(t, 0)
+			s.Settings = mustRecord(t, "x", 1)
+			for range record.MaxDepth - 1 {
+				s.Settings = around(s.Settings)
+			}
+			path := filepath.Join(t.TempDir(), "run.h5")
+			if err := WriteOutput(t.Context(), path, s); err != nil {
+				t.Fatal(err)
+			}
+			got, err := ReadSettings(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Hash() != s.Settings.Hash() {
+				t.Error("it is another one")
+			}
+		})
+	}
+}

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// How deep groups can be nested, and how long paths can be.
-	maxDepth = 64
+	// How deep groups can be nested, twice as deep as records for the lists between
+	// them, and how long paths can be.
+	maxDepth = 144
 	maxPath  = 64 << 10
 )
 

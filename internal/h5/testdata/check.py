@@ -89,7 +89,7 @@ def make(name, libver):
         layout[:] = h5py.VirtualSource("other.h5", "x", (10,))
         f.create_virtual_dataset("virtual", layout)
         g = f
-        for i in range(70):
+        for i in range(150):
             g = g.create_group("n")
 
 
