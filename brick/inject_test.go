@@ -105,40 +105,45 @@ func same(errs []error) (error, error) {
 // the fault.
 func TestAFaultInTheWindowIsTheErrorOfAll(t *testing.T) {
 	cases := []struct {
-		name string
-		rule vfs.Rule
-		want string // the whole error, but for the rank
-		read bool   // of the read, not of the write
+		name  string
+		rule  vfs.Rule
+		match func() func(vfs.Op) bool // makes the rule's Match, of each rank's own
+		want  string                   // the whole error, but for the rank
+		read  bool                     // of the read, not of the write
 	}{
-		{"create", vfs.Rule{Kinds: []vfs.Kind{vfs.OpCreate}, Pattern: "b.bin", Err: syscall.EROFS},
+		{"create", vfs.Rule{Kinds: []vfs.Kind{vfs.OpCreate}, Pattern: "b.bin", Err: syscall.EROFS}, nil,
 			`write field "b": create: read-only file system`, false},
-		{"allocate: the disk is full", vfs.Rule{Kinds: []vfs.Kind{vfs.OpAllocate}, Pattern: "a.bin", Err: syscall.ENOSPC},
+		{"allocate: the disk is full", vfs.Rule{Kinds: []vfs.Kind{vfs.OpAllocate}, Pattern: "a.bin", Err: syscall.ENOSPC}, nil,
 			`write field "a": allocate: no space left on device`, false},
-		{"close after creating", vfs.Rule{Kinds: []vfs.Kind{vfs.OpClose}, Pattern: "a.bin", Times: 1, Err: syscall.EIO},
+		{"close after creating", vfs.Rule{Kinds: []vfs.Kind{vfs.OpClose}, Pattern: "a.bin", Times: 1, Err: syscall.EIO}, nil,
 			`write field "a": close: input/output error`, false},
-		{"open", vfs.Rule{Kinds: []vfs.Kind{vfs.OpOpen}, Pattern: "b.bin", Times: 1, Err: syscall.EACCES},
+		{"open", vfs.Rule{Kinds: []vfs.Kind{vfs.OpOpen}, Pattern: "b.bin", Times: 1, Err: syscall.EACCES}, nil,
 			// Who writes a file has it open already, unless it helps another rank.
 			`sync field "b": open: permission denied or write field "b": open: permission denied`, false},
-		{"write: quota", vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "b.bin", Times: 1, Err: syscall.EDQUOT},
+		{"write: quota", vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "b.bin", Times: 1, Err: syscall.EDQUOT}, nil,
 			`write field "b": writeat: disk quota exceeded`, false},
-		{"short write", vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "a.bin", Short: 5, Err: syscall.ENOSPC},
+		{"short write", vfs.Rule{Kinds: []vfs.Kind{vfs.OpWriteAt}, Pattern: "a.bin", Short: 5, Err: syscall.ENOSPC}, nil,
 			`write field "a": writeat: no space left on device`, false},
-		{"write and close", vfs.Rule{Match: closing(vfs.OpWriteAt, true), Pattern: "b.bin", Err: syscall.EIO},
+		{"write and close", vfs.Rule{Pattern: "b.bin", Err: syscall.EIO}, closing(vfs.OpWriteAt, true),
 			`write field "b": writeat: input/output error (then write field "b": close: input/output error)`, false},
-		{"sync", vfs.Rule{Kinds: []vfs.Kind{vfs.OpSync}, Pattern: "b.bin", Err: syscall.EIO},
+		{"sync", vfs.Rule{Kinds: []vfs.Kind{vfs.OpSync}, Pattern: "b.bin", Err: syscall.EIO}, nil,
 			`sync field "b": input/output error`, false},
-		{"size", vfs.Rule{Kinds: []vfs.Kind{vfs.OpStat}, Pattern: "b.bin", Err: syscall.ESTALE},
+		{"size", vfs.Rule{Kinds: []vfs.Kind{vfs.OpStat}, Pattern: "b.bin", Err: syscall.ESTALE}, nil,
 			`read field "b": stat: stale file handle`, true},
-		{"read", vfs.Rule{Kinds: []vfs.Kind{vfs.OpReadAt}, Pattern: "b.bin", Err: syscall.EIO},
+		{"read", vfs.Rule{Kinds: []vfs.Kind{vfs.OpReadAt}, Pattern: "b.bin", Err: syscall.EIO}, nil,
 			`read field "b": readat: input/output error`, true},
-		{"close after reading", vfs.Rule{Match: closing(vfs.OpReadAt, false), Pattern: "a.bin", Err: syscall.EIO},
+		{"close after reading", vfs.Rule{Pattern: "a.bin", Err: syscall.EIO}, closing(vfs.OpReadAt, false),
 			`read field "a": close: input/output error`, true},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			in := newInjected()
 			for _, fsys := range in.fs {
-				if err := fsys.Fail(tc.rule); err != nil {
+				rule := tc.rule
+				if tc.match != nil {
+					rule.Match = tc.match()
+				}
+				if err := fsys.Fail(rule); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -162,15 +167,18 @@ func TestAFaultInTheWindowIsTheErrorOfAll(t *testing.T) {
 	}
 }
 
-// closing matches the close that follows an operation, and that operation too.
-func closing(after vfs.Kind, too bool) func(vfs.Op) bool {
-	var seen atomic.Bool
-	return func(op vfs.Op) bool {
-		if op.Kind == after {
-			seen.Store(true)
-			return too
+// closing matches the close that follows an operation of the same rank, and that
+// operation too.
+func closing(after vfs.Kind, too bool) func() func(vfs.Op) bool {
+	return func() func(vfs.Op) bool {
+		var seen atomic.Bool
+		return func(op vfs.Op) bool {
+			if op.Kind == after {
+				seen.Store(true)
+				return too
+			}
+			return op.Kind == vfs.OpClose && seen.Load()
 		}
-		return op.Kind == vfs.OpClose && seen.Load()
 	}
 }
 

@@ -47,8 +47,7 @@ func newSolver(t *testing.T) *solver {
 	lib, err := dl.Open("libcuda.so.1")
 	must(t, err)
 	s := &solver{t, lib}
-	runtime.LockOSThread()
-	t.Cleanup(runtime.UnlockOSThread)
+	runtime.LockOSThread() // for good: the thread ends with the test, and what was current on it too
 	s.call("cuInit", func(f dl.Func) int32 { return f.Call1(0) })
 	return s
 }
@@ -257,6 +256,9 @@ func TestContexts(t *testing.T) {
 		done := make(chan uintptr)
 		go func() {
 			runtime.LockOSThread()
+			if c := s.current(); c != 0 {
+				t.Errorf("the thread starts with context %#x", c)
+			}
 			_, err := space.MemoryInfo()
 			if err != nil {
 				t.Error(err)

@@ -55,8 +55,7 @@ func newSolver(t *testing.T, version string) *solver {
 	t.Helper()
 	lib, err := dl.Open("libamdhip64.so." + version)
 	must(t, err)
-	runtime.LockOSThread()
-	t.Cleanup(runtime.UnlockOSThread)
+	runtime.LockOSThread() // for good: the thread ends with the test, and what was current on it too
 	return &solver{t, lib}
 }
 

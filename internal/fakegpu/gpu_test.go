@@ -114,8 +114,7 @@ func (g *gpu) functions() map[string]any {
 func open(t *testing.T, vendor string) *gpu {
 	t.Helper()
 	g := &gpu{t: t, vendor: vendor, fake: fakegpu.Load(t, vendor, kernels+"devicetest.cu")}
-	runtime.LockOSThread()
-	t.Cleanup(runtime.UnlockOSThread)
+	runtime.LockOSThread() // for good: the thread ends with the test, and what was current on it too
 	name := "libcuda.so.1"
 	if vendor != "cuda" {
 		name = "libamdhip64.so." + vendor[len("hip"):]

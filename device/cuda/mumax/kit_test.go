@@ -83,16 +83,13 @@ func get[T any](t *testing.T) func(v T, err error) T {
 }
 
 // newContext makes a context of the solver's, current on the goroutine's thread,
-// which stays locked. The test destroys the context in the end.
+// which stays locked and ends with it. The test destroys the context in the end.
 func newContext(t *testing.T, ordinal int) cu.Context {
 	t.Helper()
 	runtime.LockOSThread()
 	cu.Init(0)
 	ctx := cu.CtxCreate(cu.CTX_SCHED_AUTO, cu.DeviceGet(ordinal))
-	t.Cleanup(func() {
-		result(ctx.Destroy)
-		runtime.UnlockOSThread()
-	})
+	t.Cleanup(func() { result(ctx.Destroy) })
 	return ctx
 }
 
