@@ -89,9 +89,23 @@ func fill(t *testing.T, dir string, want syscall.Errno) {
 		}
 		return nil
 	}
+	list := func(f *h5.File) error {
+		if err := f.CreateStrings("x", nil); err != nil {
+			return err
+		}
+		for range 500 {
+			// The library keeps text until then.
+			err := errors.Join(f.AppendStrings("x", []string{strings.Repeat("s", 1000)}), f.Flush())
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for name, write := range map[string]func(*h5.File) error{
 		"parts": parts,
 		"small": small,
+		"list":  list,
 		"one":   func(f *h5.File) error { return h5.Write(f, "x", make([]float64, 1<<17), 1<<17) },
 		"early": func(f *h5.File) error {
 			return h5.CreateDataset[float64](f, "x", h5.Layout{Shape: []int{1 << 17}, Early: true})

@@ -358,7 +358,7 @@ func (o *libraryObject) info() (Info, error) {
 		Kind: Dataset, Type: Type(c._type), Class: classes[c.class], Null: c.space == C.FS_NULL,
 		Filters: int(c.filters), Variable: c.variable != 0,
 		foreign: c.foreign != 0, placed: c.placed != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
-		padding: int(c.padding), bytes: int64(c.size),
+		padding: int(c.padding), bytes: int64(c.size), ascii: c.utf8 == 0,
 	}
 	if c.marked != 0 && (i.Type == Int8 || i.Type == Uint8) {
 		i.Type = Bool
@@ -598,7 +598,12 @@ func (f libraryFile) readAt(to []byte, at uint64) error {
 	return nil
 }
 
-func (o *libraryObject) writeVariable(list []string) error {
+func (o *libraryObject) writeVariable(list []string, s *slab) error {
+	memory, file, err := o.spaces(s)
+	if err != nil {
+		return err
+	}
+	defer closeSpaces(memory, file)
 	total := 0
 	for _, s := range list {
 		total += len(s) + 1
@@ -615,7 +620,7 @@ func (o *libraryObject) writeVariable(list []string) error {
 		text[copy(text, s)] = 0
 		text = text[len(s)+1:]
 	}
-	return check("H5Dwrite", C.fs_write_variable(o.id, boolean(o.attr), array))
+	return check("H5Dwrite", C.fs_write(o.id, boolean(o.attr), 1, -1, spaceID(memory), spaceID(file), unsafe.Pointer(array)))
 }
 
 func (o *libraryObject) extend(shape []int) error {

@@ -114,6 +114,7 @@ func sample(t testing.TB, name string) {
 	}
 	must(t, f.WriteStrings("settings/order", []string{"a", "b", "cc"}, h5.Fixed))
 	must(t, f.WriteStrings("settings/words", []string{"a", "", "some words"}, h5.Variable))
+	must(t, f.CreateStrings("settings/growing", []string{"a", "", "some words"}))
 	must(t, f.SetAttributeStrings("settings", "words", []string{"x", "yy"}, h5.Variable))
 	must(t, f.SetAttributeStrings("settings", "more", []string{"x", "yy"}, h5.Fixed))
 	for i := range 12 {

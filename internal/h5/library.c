@@ -498,15 +498,6 @@ int fs_write(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, h
 	return result;
 }
 
-int fs_write_variable(hid_t id, int attribute, char **from) {
-	hid_t t = text_type(0, 1, 1);
-	int result;
-	if (t < 0) return -1;
-	result = fs_write(id, attribute, 0, t, H5S_ALL, H5S_ALL, from);
-	H5Tclose(t);
-	return result;
-}
-
 #define REFERENCE 16 // bytes in the file for a string of variable length
 
 // The library converts no strings of variable length into opaque bytes. This is how

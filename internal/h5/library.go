@@ -50,7 +50,7 @@ type object interface {
 	// readReferences reads the 16 bytes that each string of variable length has
 	// in place.
 	readReferences(to []byte) error
-	writeVariable(list []string) error
+	writeVariable(list []string, s *slab) error
 	extend(shape []int) error
 	contiguous() (offset int64, err error)
 	chunk(start []int) (offset, size int64, err error)

@@ -74,7 +74,6 @@ int fs_dataset_info(hid_t dataset, fs_info *info);
 int fs_attribute_info(hid_t attribute, fs_info *info);
 int fs_read(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, void *to);
 int fs_write(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, const void *from);
-int fs_write_variable(hid_t id, int attribute, char **from);
 int fs_read_references(hid_t file, hid_t id, int attribute, void *to);
 int fs_read_at(hid_t file, unsigned long long at, void *to, size_t n);
 

@@ -38,6 +38,58 @@ func (f *File) WriteStrings(path string, list []string, how Storing) error {
 	})
 }
 
+// stringChunk is how many strings a chunk of a list has that can grow: 4 KiB of
+// references.
+const stringChunk = 4096 / referenceSize
+
+// CreateStrings makes a list of strings of any length, UTF-8 without NUL, that
+// AppendStrings and Extend make longer.
+func (f *File) CreateStrings(path string, list []string) error {
+	if err := checkText(list...); err != nil {
+		return f.wrap("write", path, "", err)
+	}
+	l := Layout{Shape: []int{len(list)}, Chunk: []int{stringChunk}, Extendible: true}
+	return f.make("write", path, textElement(nil, Variable), l, func(o object) error {
+		return putText(o, list, Variable)
+	})
+}
+
+// AppendStrings puts strings behind those of a list that can grow. All strings that are
+// added while the file is open share heaps in it; each time it is opened a new one
+// begins, of 4 KiB.
+func (f *File) AppendStrings(path string, list []string) error {
+	if err := checkText(list...); err != nil {
+		return f.wrap("append", path, "", err)
+	}
+	return f.on("append", path, "", true, func(o object) error {
+		info, err := textInfo(o)
+		if err != nil {
+			return err
+		}
+		if !info.Variable {
+			return fmt.Errorf("%w: strings of %d bytes, not of any length", ErrType, info.Length)
+		}
+		if len(info.Shape) != 1 || info.Max[0] != Unlimited && len(list) > info.Max[0]-info.Shape[0] {
+			return fmt.Errorf("%w: shape %v, at most %v, can't take %d more", ErrShape, info.Shape, info.Max, len(list))
+		}
+		if info.ascii {
+			if err := checkASCII(list); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		return f.change(func() error {
+			n := info.Shape[0]
+			if err := o.extend([]int{n + len(list)}); err != nil {
+				return err
+			}
+			return o.writeVariable(list, &slab{[]int{n}, []int{len(list)}})
+		})
+	})
+}
+
 // ReadString gives the string of a dataset that is one; of any length, padding and
 // character set, as its bytes are. A dataset of strings with no element at all is the
 // empty string.
@@ -122,6 +174,15 @@ func checkText(list ...string) error {
 	return nil
 }
 
+func checkASCII(list []string) error {
+	for i, s := range list {
+		if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			return fmt.Errorf("%w: string %d is not ASCII, as those of the list: %.40q", ErrText, i, s)
+		}
+	}
+	return nil
+}
+
 // textElement is the type of strings as they are stored. No type is empty, so that
 // the empty string is a NUL.
 func textElement(list []string, how Storing) element {
@@ -140,7 +201,7 @@ func putText(o object, list []string, how Storing) error {
 		return nil
 	}
 	if how == Variable {
-		return o.writeVariable(list)
+		return o.writeVariable(list, nil)
 	}
 	length := textElement(list, how).length
 	b := make([]byte, len(list)*length)

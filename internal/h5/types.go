@@ -165,9 +165,9 @@ type Info struct {
 	Variable bool
 	Length   int
 
-	foreign, elsewhere, placed bool
-	bytes                      int64 // of an element in the file
-	padding                    int
+	foreign, elsewhere, placed, ascii bool
+	bytes                             int64 // of an element in the file
+	padding                           int
 }
 
 // Elements is the number of elements.

@@ -1,5 +1,7 @@
 """check.py check FILE: checks the file that TestPythonReadsWhatWeWrite wrote.
-check.py make FILE EARLIEST|LATEST: writes the one that TestWeReadWhatPythonWrote reads."""
+check.py make FILE EARLIEST|LATEST: writes the one that TestWeReadWhatPythonWrote reads.
+check.py grown FILE: checks the file of TestOthersReadListsThatGrew.
+check.py growing FILE: writes the one of TestListsOfOthersGrow."""
 import sys
 
 import h5py
@@ -93,7 +95,25 @@ def make(name, libver):
             g = g.create_group("n")
 
 
-if sys.argv[1] == "check":
-    check(sys.argv[2])
-else:
+def grown(name):
+    with h5py.File(name, "r") as f:
+        assert f["none"].shape == (0,) and f["none"].maxshape == (None,)
+        assert h5py.check_string_dtype(f["grown"].dtype) == ("utf-8", None), f["grown"].dtype
+        want = ["a", "", "long é"] + ["s%d" % i for i in range(300)] + ["", ""]
+        assert list(f["grown"].asstr()) == want, f["grown"][:]
+
+
+def growing(name):
+    with h5py.File(name, "w") as f:
+        grows = dict(data=["a"], maxshape=(None,))
+        f.create_dataset("text", dtype=h5py.string_dtype(), **grows)
+        f.create_dataset("ascii", dtype=h5py.string_dtype("ascii"), **grows)
+        f.create_dataset("packed", dtype=h5py.string_dtype(), compression="gzip", **grows)
+        f.create_dataset("bounded", data=["a"], dtype=h5py.string_dtype(), maxshape=(3,))
+        f.create_dataset("fixed", data=[b"a"], dtype="S5", maxshape=(None,))
+
+
+if sys.argv[1] == "make":
     make(sys.argv[2], sys.argv[3])
+else:
+    {"check": check, "grown": grown, "growing": growing}[sys.argv[1]](sys.argv[2])
