@@ -41,7 +41,7 @@ func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job
 	return r.combine(ctx, t.parts(), size)
 }
 
-// sumRanges sums up the bytes [low, high) of all files.
+// sumRanges sums up the bytes [low, high) of all files, of parts those of the part.
 func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, low, high int64, t *tally) (err error) {
 	buf, err := shm.Alloc(int(min(readChunk, high-low)))
 	if err != nil {
@@ -51,7 +51,7 @@ func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, lo
 	sum := pack.NewChecksum(size)
 	for i, j := range jobs {
 		sum.Reset(size)
-		if err := sumRange(ctx, fsys, j.Path, size, low, high, buf.Bytes, sum); err != nil {
+		if err := sumRange(ctx, fsys, j, size, low, high, buf.Bytes, sum); err != nil {
 			return j.fail(op, err)
 		}
 		t.add(i, sum)
@@ -90,13 +90,13 @@ func part(size int64, rank, ranks int) (low, high int64) {
 	return cut(int64(rank)), cut(int64(rank) + 1)
 }
 
-func sumRange(ctx context.Context, fsys vfs.FS, path string, size, low, high int64, buf []byte, sum *pack.Checksum) (err error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, buf []byte, sum *pack.Checksum) (err error) {
+	f, err := fsys.OpenFile(j.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = also(err, f.Close()) }()
-	if err := hasSize(f, path, size); err != nil {
+	if err := hasSize(f, j, size); err != nil {
 		return err
 	}
 	for at := low; at < high; {
@@ -104,7 +104,7 @@ func sumRange(ctx context.Context, fsys vfs.FS, path string, size, low, high int
 			return err
 		}
 		piece := buf[:min(int64(len(buf)), high-at)]
-		if err := readFull(f, piece, at); err != nil {
+		if err := readFull(f, piece, j.Offset+at); err != nil {
 			return err
 		}
 		sum.Add(at, piece)

@@ -3,6 +3,7 @@ package brick
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -54,28 +55,65 @@ func (m *made) close(jobs []job) (err error) {
 
 // create creates the files and allocates their space: on rank 0, for other nodes may
 // see what it made only after a while, and on all ranks of one node together. A rank
-// keeps files open that it will write itself.
+// keeps files open that it will write itself. Files of parts are there already: the
+// rank of the first part allocates the space of all of them.
 func (p *Plan) create(ctx context.Context, jobs []job) error {
 	numbers := p.creates(len(jobs))
+	parts := partsOf(jobs)
+	if parts != nil {
+		numbers = slices.DeleteFunc(numbers, func(i int) bool { return jobs[i].Within && parts[jobs[i].Path][0] != i })
+	}
 	mine := make([]job, len(numbers))
 	for n, i := range numbers {
 		mine[n] = jobs[i]
 	}
 	keep := p.drv.name() != MPIIO
 	return eachFile(ctx, "write", mine, p.workers, func(n int, j job) error {
+		flag := os.O_CREATE | os.O_TRUNC
+		if j.Within {
+			flag = 0
+		}
 		// A FIFO would wait for its reader without O_NONBLOCK.
-		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
+		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|flag|syscall.O_NONBLOCK, 0o666)
 		if err != nil {
 			return err
 		}
-		if err = hasSize(f, j.Path, 0); err == nil { // a device or a FIFO would fail in other ways
-			err = f.Allocate(p.FileSize())
+		if err = hasSize(f, j, 0); err == nil { // a device or a FIFO would fail in other ways
+			err = p.allocate(f, jobs, numbers[n], parts)
 		}
 		if err == nil && keep && p.made.keep(numbers[n], f) {
 			return nil
 		}
 		return also(err, f.Close())
 	})
+}
+
+// allocate allocates the space of a file, or of all parts of one.
+func (p *Plan) allocate(f vfs.File, jobs []job, i int, parts map[string][]int) error {
+	if !jobs[i].Within {
+		return f.Allocate(p.FileSize())
+	}
+	for _, k := range parts[jobs[i].Path] {
+		if err := allocatePart(f, jobs[k].Offset, p.FileSize()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partsOf are the jobs of each path that has parts; nil if there are none.
+func partsOf(jobs []job) map[string][]int {
+	var parts map[string][]int
+	for i, j := range jobs {
+		if !j.Within {
+			continue
+		}
+		if parts == nil {
+			parts = make(map[string][]int)
+		}
+		parts[j.Path] = append(parts[j.Path], i)
+	}
+	return parts
 }
 
 // creates are the files that this rank creates: those that it writes first.

@@ -41,14 +41,20 @@ func init() {
 	comm.Register("brick.ErrReadBack", ErrReadBack)
 }
 
-// SizeError says that a file has not the size of the array.
+// SizeError says that a file has not the size of the array, or that it is too short
+// for the part that is to be read.
 type SizeError struct {
 	Path      string
 	Got, Want int64
+	Longer    bool // the file may be longer than Want
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s has %d bytes: want %d", e.Path, e.Got, e.Want)
+	least := ""
+	if e.Longer {
+		least = "at least "
+	}
+	return fmt.Sprintf("%s has %d bytes: want %s%d", e.Path, e.Got, least, e.Want)
 }
 
 // Is makes errors.Is(err, ErrSize) hold, on every rank.
@@ -66,8 +72,20 @@ func layoutError(err error) error {
 	return fmt.Errorf("%w: %w", ErrLayout, err)
 }
 
-// job is one file as the ranks agree on it.
-type job struct{ Name, Path string }
+// job is one file, or a part of one, as the ranks agree on it.
+type job struct {
+	Name, Path string
+	Within     bool
+	Offset     int64 // of the array in the file, 0 unless Within
+}
+
+// place is where the job's array is, in errors.
+func (j job) place() string {
+	if j.Within {
+		return fmt.Sprintf("byte %d of %q", j.Offset, j.Path)
+	}
+	return strconv.Quote(j.Path)
+}
 
 // label is the job's name in errors.
 func (j job) label() string {
@@ -78,13 +96,13 @@ func (j job) label() string {
 }
 
 // fail says what failed with which file: `write field "psi": open: permission
-// denied`. The path is left out where the cause is about the job's own file,
-// and the system call where it is what the operation consists of.
+// denied`. The path is left out where the cause is about the job's own file (a part
+// doesn't have one), and the system call where it is what the operation consists of.
 func (j job) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*fs.PathError); ok && e.Path == j.Path {
+	if e, ok := err.(*fs.PathError); ok && e.Path == j.Path && !j.Within {
 		err = e.Err
 		if e.Op != op {
 			err = fmt.Errorf("%s: %w", e.Op, err)

@@ -1,10 +1,13 @@
 package brick
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"slices"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -18,18 +21,35 @@ import (
 // any order of the jobs. One that is a [pack.RowSource] too may be asked for rows
 // that lie apart instead, one that is a [pack.LendSource] for cells that go into the
 // file from where they are.
+//
+// Within places the array in a file that exists: it begins at byte Offset, wherever
+// that is, and what lies around it stays as it is. The file is never created and never
+// truncated; it is extended if it ends before the array does. Without Within, Offset
+// is 0.
 type WriteJob struct {
 	Name, Path string
 	Source     pack.Source
+	Within     bool
+	Offset     int64
 }
+
+func (j WriteJob) id() job { return job{j.Name, j.Path, j.Within, j.Offset} }
 
 // ReadJob is one file to read. Sink receives this rank's cells in ascending,
 // adjoining ranges, by one goroutine at a time; those of different jobs may be
 // called at the same time.
+//
+// Within reads an array that is a part of the file: it begins at byte Offset, and the
+// file goes on at least up to its end. Without Within, Offset is 0 and the file is the
+// array.
 type ReadJob struct {
 	Name, Path string
 	Sink       Sink
+	Within     bool
+	Offset     int64
 }
+
+func (j ReadJob) id() job { return job{j.Name, j.Path, j.Within, j.Offset} }
 
 // Sink takes the cells of a rank's box from number first on, packed as in the
 // file. The slice is only valid during the call. A [pack.Sink] is one; if it is a
@@ -46,8 +66,11 @@ type SinkFunc func(src []byte, first int64) error
 func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, first) }
 
 // Write writes the files of all jobs, creating or truncating them, and returns
-// the CRC-64/NVME of each. It is collective; all ranks give the same names and
-// paths in the same order, each path once.
+// the CRC-64/NVME of each; of jobs that are Within a file it writes that part, and
+// returns the checksum of the part. It is collective; all ranks give the same names,
+// paths and offsets in the same order, and each path once, but for parts of one file
+// that don't overlap. Paths are compared as they are given: two names of one file count
+// as two files.
 //
 // Every file is created and its space allocated before any rank writes, so a full
 // disk is found while nothing is half done. With the [Sync] option, on
@@ -57,7 +80,8 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 // The error is the same on all ranks and names the lowest rank that failed, the
 // file and the cause: `rank 2: write field "psi": no space left on device`. A
 // cancelled context counts as a failure of its rank. After an error the files
-// may be there, with anything in them.
+// may be there, with anything in them; a file with parts may be longer, and has
+// anything in these parts, but nothing else has changed.
 func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 	ids := writeIDs(jobs)
 	var err error
@@ -85,7 +109,7 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64,
 		return nil, err
 	}
 	if p.opt.sync {
-		if err := p.c.durable(ctx, p.opt.fs, ids); err != nil {
+		if err := p.c.durable(ctx, p.opt.fs, files(ids)); err != nil {
 			return nil, err
 		}
 	}
@@ -102,10 +126,10 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64,
 }
 
 // Read reads this rank's box of the files of all jobs and returns the
-// CRC-64/NVME of each whole file, which the caller compares. It is collective;
-// all ranks give the same names and paths in the same order. The sizes of all
-// files are checked before anything is read: the error has a *[SizeError] or
-// [ErrSize] in its chain. Errors are like those of [Plan.Write]; after one, any
+// CRC-64/NVME of each whole file, or part of a file, which the caller compares. It is
+// collective; all ranks give the same names, paths and offsets in the same order. The
+// sizes of all files are checked before anything is read: the error has a *[SizeError]
+// or [ErrSize] in its chain. Errors are like those of [Plan.Write]; after one, any
 // part of the cells may have gone into the sinks.
 func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 	ids := readIDs(jobs)
@@ -166,16 +190,72 @@ func (p *Plan) ready(op string, jobs []job) error {
 	if p.closed {
 		return fmt.Errorf("%s bricks: %w", op, ErrClosed)
 	}
+	for _, j := range jobs {
+		if err := p.offset(j); err != nil {
+			return j.fail(op, err)
+		}
+	}
 	if op == "write" {
 		names := make(map[string]job, len(jobs))
 		for _, j := range jobs {
-			if other, ok := names[j.Path]; ok {
+			if other, ok := names[j.Path]; ok && !(j.Within && other.Within) {
 				return j.fail(op, fmt.Errorf("%q is the path of %s too", j.Path, other.label()))
 			}
 			names[j.Path] = j
 		}
+		if err := p.apart(jobs); err != nil {
+			return err
+		}
 	}
 	return p.reserve(len(jobs))
+}
+
+// offset looks for one that no file has.
+func (p *Plan) offset(j job) error {
+	switch {
+	case j.Within && j.Offset < 0:
+		return fmt.Errorf("the array begins at byte %d of %q", j.Offset, j.Path)
+	case j.Within && j.Offset > math.MaxInt64-p.FileSize():
+		return fmt.Errorf("%d bytes from byte %d on don't fit a file (%q)", p.FileSize(), j.Offset, j.Path)
+	case !j.Within && j.Offset != 0:
+		return fmt.Errorf("offset %d in a file that is the array alone (%q)", j.Offset, j.Path)
+	}
+	return nil
+}
+
+// apart checks that parts of one file don't overlap.
+func (p *Plan) apart(jobs []job) error {
+	var parts []job
+	for _, j := range jobs {
+		if j.Within {
+			parts = append(parts, j)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b job) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Offset, b.Offset))
+	})
+	for i := 1; i < len(parts); i++ {
+		if a, b := parts[i-1], parts[i]; a.Path == b.Path && b.Offset-a.Offset < p.FileSize() {
+			return b.fail("write", fmt.Errorf("bytes %d to %d of %q overlap those of %s, %d to %d",
+				b.Offset, b.Offset+p.FileSize(), b.Path, a.label(), a.Offset, a.Offset+p.FileSize()))
+		}
+	}
+	return nil
+}
+
+// files are the jobs with each file once.
+func files(jobs []job) []job {
+	parts := partsOf(jobs)
+	if parts == nil {
+		return jobs
+	}
+	var once []job
+	for i, j := range jobs {
+		if !j.Within || parts[j.Path][0] == i {
+			once = append(once, j)
+		}
+	}
+	return once
 }
 
 // own is the number of bytes of this rank's cells in a file.
@@ -184,7 +264,7 @@ func (p *Plan) own() int64 { return p.box.Cells() * int64(p.elem.Size()) }
 func writeIDs(jobs []WriteJob) []job {
 	ids := make([]job, len(jobs))
 	for i, j := range jobs {
-		ids[i] = job{j.Name, j.Path}
+		ids[i] = j.id()
 	}
 	return ids
 }
@@ -192,7 +272,7 @@ func writeIDs(jobs []WriteJob) []job {
 func readIDs(jobs []ReadJob) []job {
 	ids := make([]job, len(jobs))
 	for i, j := range jobs {
-		ids[i] = job{j.Name, j.Path}
+		ids[i] = j.id()
 	}
 	return ids
 }
@@ -210,7 +290,7 @@ func (p *Plan) checkSizes(jobs []job) error {
 	for _, j := range jobs {
 		info, err := p.opt.fs.Stat(j.Path)
 		if err == nil {
-			err = check(info, j.Path, p.FileSize())
+			err = check(info, j, p.FileSize())
 		}
 		if err != nil {
 			return j.fail("read", err)
@@ -219,21 +299,23 @@ func (p *Plan) checkSizes(jobs []job) error {
 	return nil
 }
 
-// hasSize checks that an open file is a regular one with size bytes.
-func hasSize(f vfs.File, path string, size int64) error {
+// hasSize checks that an open file is a regular one with size bytes, or one that has
+// so many from a part's offset on. 0 asks nothing of the file of a part.
+func hasSize(f vfs.File, j job, size int64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	return check(info, path, size)
+	return check(info, j, size)
 }
 
-func check(info fs.FileInfo, path string, size int64) error {
+func check(info fs.FileInfo, j job, size int64) error {
+	end := j.Offset + size
 	switch {
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: %w", path, vfs.ErrNotRegular)
-	case info.Size() != size:
-		return &SizeError{path, info.Size(), size}
+		return fmt.Errorf("%s: %w", j.Path, vfs.ErrNotRegular)
+	case j.Within && size > 0 && info.Size() < end, !j.Within && info.Size() != size:
+		return &SizeError{j.Path, info.Size(), end, j.Within}
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func (p *Plan) tryBatch(op string, batch []job) (err error) {
 		}
 		files = append(files, f)
 		if op == "read" {
-			if err := hasSize(f, j.Path, p.FileSize()); err != nil {
+			if err := hasSize(f, j, p.FileSize()); err != nil {
 				return j.fail(op, err)
 			}
 		}
@@ -176,7 +176,7 @@ func (p *Plan) openAll(ctx context.Context, op string, batch []job, hints map[st
 		f, err := p.c.Handle().OpenFile(j.Path, op == "write", hints)
 		if err == nil {
 			files[k] = f
-			err = f.SetView(0, p.elem.Size(), p.size, p.box.Size, p.box.Low)
+			err = f.SetView(j.Offset, p.elem.Size(), p.size, p.box.Size, p.box.Low)
 		}
 		if failed == nil {
 			failed = j.fail(op, err)

@@ -236,7 +236,7 @@ func TestJobsTravelUnchanged(t *testing.T) {
 		text := rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) })
 		var jobs []job
 		for range rapid.IntRange(0, 4).Draw(t, "jobs") {
-			jobs = append(jobs, job{text.Draw(t, "name"), text.Draw(t, "path")})
+			jobs = append(jobs, job{text.Draw(t, "name"), text.Draw(t, "path"), rapid.Bool().Draw(t, "within"), rapid.Int64().Draw(t, "offset")})
 		}
 		if err := differ(decodeJobs(encodeJobs(jobs)), jobs); err != nil {
 			t.Fatal(err)

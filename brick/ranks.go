@@ -73,8 +73,8 @@ func (r *ranks) sameJobs(ctx context.Context, jobs []job, err error) error {
 func differ(zero, mine []job) error {
 	for i := range min(len(zero), len(mine)) {
 		if a, b := zero[i], mine[i]; a != b {
-			return fmt.Errorf("%w: file %d is %s at %q, on rank 0 it is %s at %q",
-				ErrDisagree, i, b.label(), b.Path, a.label(), a.Path)
+			return fmt.Errorf("%w: file %d is %s at %s, on rank 0 it is %s at %s",
+				ErrDisagree, i, b.label(), b.place(), a.label(), a.place())
 		}
 	}
 	if len(zero) != len(mine) {
@@ -91,6 +91,11 @@ func encodeJobs(jobs []job) []byte {
 			b = binary.AppendUvarint(b, uint64(len(s)))
 			b = append(b, s...)
 		}
+		part := byte(0)
+		if j.Within {
+			part = 1
+		}
+		b = binary.AppendVarint(append(b, part), j.Offset)
 	}
 	return b
 }
@@ -105,7 +110,10 @@ func decodeJobs(b []byte) []job {
 	}
 	var jobs []job
 	for len(b) > 0 {
-		jobs = append(jobs, job{next(), next()})
+		j := job{Name: next(), Path: next(), Within: b[0] == 1}
+		offset, w := binary.Varint(b[1:])
+		j.Offset, b = offset, b[1+w:]
+		jobs = append(jobs, j)
 	}
 	return jobs
 }

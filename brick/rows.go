@@ -69,7 +69,7 @@ func flush(jobs []ReadJob) error {
 	for _, j := range jobs {
 		if f, ok := j.Sink.(flushSink); ok {
 			if err := comm.Protect(f.Flush); err != nil {
-				return job{j.Name, j.Path}.fail("read", err)
+				return j.id().fail("read", err)
 			}
 		}
 	}

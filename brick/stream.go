@@ -173,7 +173,7 @@ func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 		}
 		f := &s.files[i]
 		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-			return p.put(f.file, buf[from:to], offset)
+			return p.put(f.file, buf[from:to], s.jobs[i].Offset+offset)
 		})
 		if lender != nil {
 			err = also(err, returnCells(lender, buf))
@@ -244,7 +244,7 @@ func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 			return false, err
 		}
 		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-			return readFull(f.file, buf[from:to], offset)
+			return readFull(f.file, buf[from:to], s.jobs[i].Offset+offset)
 		})
 		if err == nil {
 			err = s.sink(w, jobs[i].Sink, i, r, buf, first)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -102,10 +103,14 @@ func syncFile(fsys vfs.FS, path string) error {
 }
 
 // mustReadBack says whether written files have to be read again. It is part of
-// the agreed options or of the filesystem that rank 0 sees.
+// the agreed options and jobs or of the filesystem that rank 0 sees. What a file that
+// exists shares with a clone is space that nobody has promised.
 func (p *Plan) mustReadBack(ctx context.Context, jobs []job) (bool, error) {
 	if p.opt.readBack || p.drv.name() != MPIIO {
 		return p.opt.readBack, nil
+	}
+	if slices.ContainsFunc(jobs, func(j job) bool { return j.Within }) {
+		return true, nil
 	}
 	need := []int64{0}
 	if p.c.Rank() == 0 {

@@ -49,7 +49,8 @@ type windowCall struct {
 // openFile is a file that this rank writes or reads parts of.
 type openFile struct {
 	vfs.File
-	sum pack.Checksum
+	base int64 // where the array begins
+	sum  pack.Checksum
 }
 
 const (
@@ -268,7 +269,7 @@ func (w *windowCall) open(i int) (*openFile, error) {
 	if err != nil {
 		return nil, w.jobs[i].fail(w.op, err)
 	}
-	f := &openFile{File: file}
+	f := &openFile{File: file, base: w.jobs[i].Offset}
 	f.sum.Reset(w.p.FileSize())
 	w.files[i] = f
 	w.opened = append(w.opened, i)
@@ -323,7 +324,7 @@ func (p *Plan) windowWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 		w.try(func() error {
 			return w.each(n, func(f *openFile, offset int64, b []byte) error {
 				f.sum.Add(offset, b)
-				return p.put(f.File, b, offset)
+				return p.put(f.File, b, f.base+offset)
 			})
 		})
 	}
@@ -340,7 +341,7 @@ func (p *Plan) windowRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 				// Into memory of this rank's own first: the system would have to get the
 				// window's from the caches of other cores.
 				own := p.staging.Bytes[:len(b)]
-				if err := readFull(f, own, offset); err != nil {
+				if err := readFull(f, own, f.base+offset); err != nil {
 					return err
 				}
 				f.sum.Add(offset, own)

@@ -66,7 +66,7 @@ func TestWithAndWithoutAWindow(t *testing.T) {
 				for k, files := range []int{1, 5, 1} {
 					jobs := make([]WriteJob, files)
 					for i := range jobs {
-						jobs[i] = WriteJob{fmt.Sprint(i), filepath.Join(dir, fmt.Sprintf("%d-%d", k, i)), numbered{size, box}}
+						jobs[i] = WriteJob{Name: fmt.Sprint(i), Path: filepath.Join(dir, fmt.Sprintf("%d-%d", k, i)), Source: numbered{size, box}}
 					}
 					if _, err := p.Write(t.Context(), jobs); err != nil {
 						return err
@@ -135,11 +135,11 @@ func TestACancelledContextWhileTheWindowIsMade(t *testing.T) {
 				ctx = &flipping{Context: ctx, looks: looks}
 			}
 			path := filepath.Join(dir, "a.bin")
-			_, err = p.Write(ctx, []WriteJob{{"a", path, numbered{size, box}}})
+			_, err = p.Write(ctx, []WriteJob{{Name: "a", Path: path, Source: numbered{size, box}}})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				return err
 			}
-			_, err = p.Write(t.Context(), []WriteJob{{"a", path, numbered{size, box}}})
+			_, err = p.Write(t.Context(), []WriteJob{{Name: "a", Path: path, Source: numbered{size, box}}})
 			return err
 		}, comm.Watch(10*time.Second))
 		if err != nil {
@@ -178,7 +178,7 @@ func TestLargeFilesThroughAWindow(t *testing.T) {
 		defer p.Close()
 		jobs := make([]WriteJob, 4)
 		for i := range jobs {
-			jobs[i] = WriteJob{fmt.Sprint(i), filepath.Join(dir, fmt.Sprint(i)), numbered{size, box}}
+			jobs[i] = WriteJob{Name: fmt.Sprint(i), Path: filepath.Join(dir, fmt.Sprint(i)), Source: numbered{size, box}}
 		}
 		crcs, err := p.Write(t.Context(), jobs)
 		if err != nil {
@@ -187,7 +187,7 @@ func TestLargeFilesThroughAWindow(t *testing.T) {
 		reads := make([]ReadJob, len(jobs))
 		moved := int64(0)
 		for i, j := range jobs {
-			reads[i] = ReadJob{j.Name, j.Path, SinkFunc(func(src []byte, first int64) error {
+			reads[i] = ReadJob{Name: j.Name, Path: j.Path, Sink: SinkFunc(func(src []byte, first int64) error {
 				want := make([]byte, len(src))
 				if err := (numbered{size, box}).ReadCells(want, first); err != nil || !bytes.Equal(src, want) {
 					return fmt.Errorf("other cells from %d on: %v", first, err)
@@ -252,11 +252,11 @@ func TestWorkersHandCellsOnInOrder(t *testing.T) {
 			if workers, chunk := p.cut(); workers != 2 || chunk > p.FileSize()/4 {
 				return fmt.Errorf("%d workers with chunks of %d bytes", workers, chunk)
 			}
-			if _, err := p.Write(t.Context(), []WriteJob{{"a", "/a", numbered{size, grid.Box{Size: size}}}}); err != nil {
+			if _, err := p.Write(t.Context(), []WriteJob{{Name: "a", Path: "/a", Source: numbered{size, grid.Box{Size: size}}}}); err != nil {
 				return err
 			}
 			next := int64(0)
-			_, err = p.Read(t.Context(), []ReadJob{{"a", "/a", SinkFunc(func(src []byte, first int64) error {
+			_, err = p.Read(t.Context(), []ReadJob{{Name: "a", Path: "/a", Sink: SinkFunc(func(src []byte, first int64) error {
 				if first != next {
 					return fmt.Errorf("cells from %d on, want %d", first, next)
 				}
@@ -332,7 +332,7 @@ func TestOthersStopSoonAfterAFailure(t *testing.T) {
 		defer p.Close()
 		var asked int64
 		source := counting{numbered{size, box}, c.Rank() == 1, &asked}
-		_, err = p.Write(t.Context(), []WriteJob{{"a", filepath.Join(dir, "a"), source}})
+		_, err = p.Write(t.Context(), []WriteJob{{Name: "a", Path: filepath.Join(dir, "a"), Source: source}})
 		if !errors.Is(err, syscall.EIO) {
 			return fmt.Errorf("error is %v", err)
 		}
@@ -360,7 +360,7 @@ func TestNoWindowAndLargeChunks(t *testing.T) {
 			defer p.Close()
 			p.kinds = nil
 			p.workers = 4
-			_, err = p.Write(t.Context(), []WriteJob{{"a", filepath.Join(dir, "a.bin"), numbered{size, box}}})
+			_, err = p.Write(t.Context(), []WriteJob{{Name: "a", Path: filepath.Join(dir, "a.bin"), Source: numbered{size, box}}})
 			return err
 		})
 		if err != nil {

@@ -1,0 +1,54 @@
+package brick
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
+)
+
+// allocatePart reserves the space of a range of a file and makes the file long
+// enough for it. Where the system can't do that for a range alone it is done for all
+// that lies before, too. It never changes content and never shrinks the file.
+func allocatePart(f vfs.File, offset, size int64) error {
+	file, ok := f.(syscall.Conn)
+	if !ok { // not a file of the operating system
+		return f.Allocate(offset + size)
+	}
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	cerr := conn.Control(func(fd uintptr) { err = fallocate(int(fd), offset, size) })
+	switch {
+	case cerr != nil:
+		return cerr
+	case errors.Is(err, errors.ErrUnsupported):
+		return f.Allocate(offset + size)
+	case err != nil:
+		return &fs.PathError{Op: "allocate", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// fallocate goes on with smaller pieces after a signal, which on some filesystems
+// undoes the whole call.
+func fallocate(fd int, offset, size int64) error {
+	const smallest = 1 << 20
+	piece, end := size, offset+size
+	for offset < end {
+		n := min(piece, end-offset)
+		switch err := unix.Fallocate(fd, 0, offset, n); err {
+		case nil:
+			offset += n
+		case unix.EINTR:
+			piece = max(n/2, min(smallest, n))
+		default:
+			return err
+		}
+	}
+	return nil
+}
