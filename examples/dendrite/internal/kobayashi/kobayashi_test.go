@@ -32,20 +32,23 @@ func newClosed(t *testing.T, m Model, nx, ny, halo int) *closed {
 }
 
 func (c *closed) run(from, to int64) {
+	for number := from; number < to; number++ {
+		c.fillGhosts(c.phi)
+		c.fillGhosts(c.temp)
+		c.Step(c.phi, c.temp, number)
+	}
+}
+
+func (c *closed) fillGhosts(f []float64) {
 	l := c.layout
 	nx, ny := l.Size[0], l.Size[1]
-	for number := from; number < to; number++ {
-		for _, f := range [][]float64{c.phi, c.temp} {
-			for j := range ny {
-				f[l.Index(-1, j, 0)] = f[l.Index(0, j, 0)]
-				f[l.Index(nx, j, 0)] = f[l.Index(nx-1, j, 0)]
-			}
-			for i := -1; i <= nx; i++ {
-				f[l.Index(i, -1, 0)] = f[l.Index(i, 0, 0)]
-				f[l.Index(i, ny, 0)] = f[l.Index(i, ny-1, 0)]
-			}
-		}
-		c.Step(c.phi, c.temp, number)
+	for j := range ny {
+		f[l.Index(-1, j, 0)] = f[l.Index(0, j, 0)]
+		f[l.Index(nx, j, 0)] = f[l.Index(nx-1, j, 0)]
+	}
+	for i := -1; i <= nx; i++ {
+		f[l.Index(i, -1, 0)] = f[l.Index(i, 0, 0)]
+		f[l.Index(i, ny, 0)] = f[l.Index(i, ny-1, 0)]
 	}
 }
 
@@ -202,6 +205,86 @@ func TestNoiseIsUniform(t *testing.T) {
 	}
 	if math.Abs(mean) > 0.005 || math.Abs(square-1.0/12) > 0.002 {
 		t.Errorf("mean %v, mean square %v; want 0, 1/12", mean, square)
+	}
+}
+
+// energy is the free energy of the whole domain.
+func (c *closed) energy() float64 {
+	c.fillGhosts(c.phi)
+	total := 0.0
+	density := make([]float64, c.layout.Size[0])
+	for j := range c.layout.Size[1] {
+		c.Energy(c.phi, c.temp, j, density)
+		total += sum(density)
+	}
+	return total * c.model.Spacing * c.model.Spacing
+}
+
+// At a fixed temperature the crystal grows by going down in energy.
+func TestFreeEnergyDecreases(t *testing.T) {
+	m := Snowflake()
+	m.Noise, m.Latent = 0, 0
+	c := newClosed(t, m, 60, 60, 1)
+	first := c.energy()
+	before := first
+	for at := int64(0); at < 200; at += 5 {
+		c.run(at, at+5)
+		now := c.energy()
+		if !(now < before) {
+			t.Fatalf("step %d: the free energy is %v, 5 steps before %v", at+5, now, before)
+		}
+		before = now
+	}
+	if before > first-0.02 {
+		t.Errorf("the free energy was %v and is %v: nothing has frozen", first, before)
+	}
+}
+
+// The reaction term is the derivative of the energy with respect to phi.
+func TestEnergyBelongsToTheEquation(t *testing.T) {
+	m := Snowflake()
+	m.Noise = 0
+	const nx, ny = 3, 3
+	well := func(p, temperature float64) float64 {
+		c := newClosed(t, m, nx, ny, 2)
+		for j := range ny {
+			for i := range nx {
+				at := c.layout.Index(i, j, 0)
+				c.phi[at], c.temp[at] = p, temperature
+			}
+		}
+		return c.energy() / (nx * ny * m.Spacing * m.Spacing)
+	}
+	for _, temperature := range []float64{0, 0.4, 1, 1.3} {
+		for _, p := range []float64{0, 0.2, 0.5, 0.8, 1} {
+			const d = 1e-4
+			got := -(well(p+d, temperature) - well(p-d, temperature)) / (2 * d)
+			drive := m.Alpha / math.Pi * math.Atan(m.Gamma*(m.Te-temperature))
+			want := p * (1 - p) * (p - 0.5 + drive)
+			if math.Abs(got-want) > 1e-7 {
+				t.Errorf("phi %v, T %v: -dW/dphi is %v, the reaction %v", p, temperature, got, want)
+			}
+		}
+	}
+	if well(0, 0.3) != 0 {
+		t.Error("melt has a free energy")
+	}
+	// A plane wave along y has the gradient's energy alone, where T = Te and W is even.
+	c := newClosed(t, m, 4, 400, 1)
+	for j := range 400 {
+		for i := range 4 {
+			at := c.layout.Index(i, j, 0)
+			c.phi[at], c.temp[at] = 0.001*float64(j), m.Te
+		}
+	}
+	density := make([]float64, 4)
+	c.fillGhosts(c.phi)
+	c.Energy(c.phi, c.temp, 200, density)
+	slope, p := 0.001/m.Spacing, 0.2
+	eps := m.Epsilon * (1 + m.Delta) // along a preferred direction
+	want := eps*eps*slope*slope/2 + p*p*(1-p)*(1-p)/4
+	if math.Abs(density[1]-want) > 1e-12 {
+		t.Errorf("density is %v, want %v", density[1], want)
 	}
 }
 

@@ -95,6 +95,33 @@ func (s *Stepper) Solid(phi []float64) int64 {
 	return n
 }
 
+// Energy puts the density of the free energy in the owned cells of row j into dst,
+//
+//	eps(theta)^2/2 |grad(phi)|^2 + W(phi, m(T)),
+//
+// where -dW/dphi is the reaction term without the noise, and W is 0 in the melt. The
+// gradient is that between the neighbours on both sides, so ghost cells of phi must
+// hold the values of the same time.
+func (s *Stepper) Energy(phi, temp []float64, j int, dst []float64) {
+	m := &s.model
+	amplitude := m.Alpha / math.Pi
+	a, b, c := s.around(phi, j-1), s.around(phi, j), s.around(phi, j+1)
+	t := s.around(temp, j)
+	for i := range s.box.Size[0] {
+		gx := (b[i+2] - b[i]) / (2 * m.Spacing)
+		gy := (c[i+1] - a[i+1]) / (2 * m.Spacing)
+		gradient := 0.0
+		if gx != 0 || gy != 0 {
+			eps, _ := s.epsilon(gx, gy)
+			gradient = eps * eps / 2 * (float64(gx*gx) + float64(gy*gy))
+		}
+		p := b[i+1]
+		drive := float64(amplitude * math.Atan(m.Gamma*(m.Te-t[i+1])))
+		well := p * p * ((0.25 - drive/2) + float64(p*((drive/3-0.5)+float64(p/4))))
+		dst[i] = float64(gradient) + float64(well)
+	}
+}
+
 // Step advances the owned cells of phi and T by one time step, the one with the
 // given number. Ghost cells must hold the values of the same time; they become
 // stale.
