@@ -22,76 +22,82 @@ import (
 // that wait must fail with an error that says what is wrong.
 func TestRunNotices(t *testing.T) {
 	ctx := context.Background()
+	const short = 200 * time.Millisecond
 	cases := []struct {
-		name string
-		part func(c *comm.Comm) error // of rank 1; the others call Meet
-		want []string                 // in the error of rank 0
-		is   []error
+		name  string
+		part  func(c *comm.Comm) error // of rank 1; the others call Meet
+		want  []string                 // in the error of rank 0
+		is    []error
+		watch time.Duration // 0: the default, which nothing here waits for
 	}{
 		{
 			"a rank that returns early",
 			func(c *comm.Comm) error { return nil },
 			[]string{"rank 1 returned", "Meet"},
-			[]error{comm.ErrLeft, comm.ErrDead},
+			[]error{comm.ErrLeft, comm.ErrDead}, 0,
 		},
 		{
 			"a rank that returns an error",
 			func(c *comm.Comm) error { return errors.New("no more paper") },
 			[]string{"rank 1 returned: no more paper"},
-			[]error{comm.ErrLeft, comm.ErrDead},
+			[]error{comm.ErrLeft, comm.ErrDead}, 0,
 		},
 		{
 			"a rank that panics",
 			func(c *comm.Comm) error { panic("ouch") },
 			[]string{"rank 1 returned: panic: ouch"},
-			[]error{comm.ErrLeft, comm.ErrDead},
+			[]error{comm.ErrLeft, comm.ErrDead}, 0,
 		},
 		{
 			"a rank whose goroutine exits",
 			func(c *comm.Comm) error { runtime.Goexit(); return nil },
 			[]string{"rank 1 returned: its goroutine exited"},
-			[]error{comm.ErrLeft, comm.ErrDead},
+			[]error{comm.ErrLeft, comm.ErrDead}, 0,
 		},
 		{
 			"another collective",
 			func(c *comm.Comm) error { _, err := c.AllGather(ctx, nil); return err },
 			[]string{"AllGather", "Meet"},
-			[]error{comm.ErrMismatch, comm.ErrDead},
+			[]error{comm.ErrMismatch, comm.ErrDead}, 0,
 		},
 		{
 			"another length of the same reduction",
 			func(c *comm.Comm) error { return c.AllReduceInt64(ctx, comm.Sum, make([]int64, 2)) },
 			[]string{"AllReduceInt64 (sum of 2)", "Meet"},
-			[]error{comm.ErrMismatch, comm.ErrDead},
+			[]error{comm.ErrMismatch, comm.ErrDead}, 0,
 		},
 		{
 			"another root",
 			func(c *comm.Comm) error { _, err := c.Broadcast(ctx, 2, nil); return err },
 			[]string{"Broadcast from 2"},
-			[]error{comm.ErrMismatch, comm.ErrDead},
+			[]error{comm.ErrMismatch, comm.ErrDead}, 0,
 		},
 		{
 			"a message longer than its buffer",
 			func(c *comm.Comm) error { return c.SendRecv(ctx, 1, make([]byte, 2), 1, make([]byte, 1), 0) },
 			[]string{"message of 2 bytes for a buffer of 1"},
-			[]error{comm.ErrDead},
+			[]error{comm.ErrDead}, 0,
 		},
 		{
 			"a split",
 			func(c *comm.Comm) error { _, err := c.Split(0, 0); return err },
 			[]string{"rank 1 called Split"},
-			[]error{comm.ErrMismatch, comm.ErrDead},
+			[]error{comm.ErrMismatch, comm.ErrDead}, 0,
 		},
 		{
 			"a partner that sends nothing",
 			func(c *comm.Comm) error { return c.SendRecv(ctx, -1, nil, 0, make([]byte, 1), 0) },
-			[]string{"waited 200ms in"},
-			[]error{comm.ErrDead},
+			[]string{"waited " + short.String() + " in"},
+			[]error{comm.ErrDead}, short,
 		},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			var first error
+			var opts []comm.Option
+			if tc.watch != 0 {
+				opts = append(opts, comm.Watch(tc.watch))
+			}
 			comm.Run(3, func(c *comm.Comm) error {
 				if c.Rank() == 1 {
 					return tc.part(c)
@@ -104,7 +110,7 @@ func TestRunNotices(t *testing.T) {
 					}
 				}
 				return err
-			}, comm.Watch(200*time.Millisecond))
+			}, opts...)
 			if first == nil {
 				t.Fatal("no error")
 			}
