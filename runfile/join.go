@@ -47,6 +47,17 @@ func segmentOf(settings record.Record) (s segment, err error) {
 	return s, nil
 }
 
+// segmentOfPart is what the settings of a part say of it. The output of joined
+// segments has those of the last one, whose count of attempts is not that before all
+// of it.
+func segmentOfPart(part *Solution) (segment, error) {
+	s, err := segmentOf(part.Settings)
+	if s.start != nil && precedes(part.Times, *s.start) {
+		s.attemptsBefore = nil
+	}
+	return s, err
+}
+
 func optional[T any](v T, err error) (*T, error) {
 	switch {
 	case errors.Is(err, record.ErrMissing):
@@ -67,14 +78,14 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 	if err := increasing(&joined); err != nil {
 		return nil, err
 	}
-	before, err := segmentOf(joined.Settings)
+	before, err := segmentOfPart(parts[0])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", joined.Files[0], err)
 	}
 	own := 0 // attempts in joined that are not of the last part
 	for i, b := range parts[1:] {
 		a := parts[i]
-		seg, err := segmentOf(b.Settings)
+		seg, err := segmentOfPart(b)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.Files[0], err)
 		}

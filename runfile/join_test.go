@@ -364,3 +364,31 @@ func TestUnitsAreTheLatest(t *testing.T) {
 		})
 	}
 }
+
+// The output of joined segments can be joined with the next one, as the segments
+// themselves: the attempts are cut by time, because their number is not known.
+func TestJoinedOutputsJoinWithTheNextSegment(t *testing.T) {
+	parts := []*Solution{
+		part(t, "a.h5", numbered(1, 0, 0), []float64{0, 1, 2}, []float64{1, 2, 3}),
+		part(t, "b.h5", numbered(2, 2, 2), []float64{3, 4, 5}, []float64{3, 4, 5}),
+		part(t, "c.h5", numbered(3, 4, 4), []float64{6}, []float64{5, 6}),
+	}
+	want, err := join(parts, quiet(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := join(parts[:2], quiet(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := join([]*Solution{first, parts[2]}, quiet(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Times, want.Times) || !slices.Equal(got.Statistics.Time, want.Statistics.Time) {
+		t.Errorf("got %v with attempts at %v, want %v and %v", got.Times, got.Statistics.Time, want.Times, want.Statistics.Time)
+	}
+	if !slices.Equal(got.Statistics.IterationAttempt, want.Statistics.IterationAttempt) {
+		t.Errorf("iterations are of attempts %v, want %v", got.Statistics.IterationAttempt, want.Statistics.IterationAttempt)
+	}
+}

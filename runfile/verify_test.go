@@ -9,20 +9,13 @@ import (
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
-	"github.com/fieldstone-io/fieldstone/record"
 )
 
 func TestVerify(t *testing.T) {
 	closed(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.h5")
-	sections := mustRecord(t, "system", mustRecord(t, "tolerance", 1e-8), "run", mustRecord(t, "name", "a"))
-	hashes, err := record.Hashes(sections, "system", "run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := everything(t, 2)
-	s.Settings = mustRecord(t, "system", mustRecord(t, "tolerance", 1e-8), "run", mustRecord(t, "name", "a"), "hashes", hashes, "setup_hash", hashes.Hash())
+	s := hashed(t)
 	write := func() {
 		t.Helper()
 		if err := WriteOutput(t.Context(), path, s, Fields(fieldValues)); err != nil {
