@@ -25,7 +25,7 @@ import (
 type Option func(*Job)
 
 // Limit is how long a launch may take before the watchdog ends it; the default
-// is 90 seconds.
+// is 5 minutes, which only a launch that hangs takes.
 func Limit(d time.Duration) Option { return func(j *Job) { j.limit = d } }
 
 // Env adds variables "NAME=value" to the environment of the ranks. It has no
@@ -95,7 +95,7 @@ type Job struct {
 }
 
 func newLaunch(opts []Option) *Job {
-	j := &Job{limit: 90 * time.Second}
+	j := &Job{limit: 5 * time.Minute}
 	for _, opt := range opts {
 		opt(j)
 	}
@@ -103,6 +103,9 @@ func newLaunch(opts []Option) *Job {
 }
 
 func (j *Job) file(rank int, kind string) string { return rankFile(j.dir, rank, kind) }
+
+// grace is ample for what has every reason to happen soon, on a busy machine too.
+const grace = time.Minute
 
 // launch starts the ranks. The job ends with the test at the latest.
 func (j *Job) launch(t testing.TB) {
@@ -174,11 +177,16 @@ func (j *Job) launch(t testing.TB) {
 			j.kill()
 			<-exited
 		}
-		// The pipe stays open while a rank lives on.
+		// The pipe stays open while a rank lives on. What the dead have written is read
+		// to its end, for which a busy machine gets its time.
 		select {
 		case <-read:
-		case <-time.After(5 * time.Second):
+		case <-time.After(grace / 4):
 			j.kill()
+			select {
+			case <-read:
+			case <-time.After(grace):
+			}
 		}
 		r.Close()
 		<-read
@@ -293,7 +301,7 @@ func (j *Job) kill() {
 
 // settle waits until no rank is alive.
 func (j *Job) settle() {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		alive := false
 		for rank := range j.ranks {
 			_, ok := j.process(rank)
@@ -312,14 +320,16 @@ func (j *Job) showStacks() {
 	for rank := range j.ranks {
 		j.signal(rank, syscall.SIGQUIT)
 	}
+	deadline := time.Now().Add(grace / 4) // of all ranks together: one may be stuck in C
 	for rank := range j.ranks {
 		stack := []byte("no stack")
-		for range 100 {
+		for wait := true; wait; time.Sleep(20 * time.Millisecond) {
+			_, alive := j.process(rank)
+			wait = alive && time.Now().Before(deadline)
 			if text, err := os.ReadFile(j.file(rank, "stack")); err == nil {
 				stack = text
 				break
 			}
-			time.Sleep(20 * time.Millisecond)
 		}
 		j.mu.Lock()
 		fmt.Fprintf(&j.output, "rank %d: goroutines at the limit:\n%s\n", rank, stack)
