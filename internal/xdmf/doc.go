@@ -1,6 +1,6 @@
-// Package xdmf describes raw binary files to visualisation programs: it writes
-// XDMF 3 light data (".xmf") for fields on a uniform grid, one grid for each
-// time of a series.
+// Package xdmf describes raw binary files and HDF5 datasets to visualisation
+// programs: it writes XDMF 3 light data (".xmf") for fields on a uniform grid,
+// one grid for each time of a series.
 //
 // # Order of axes
 //
@@ -15,6 +15,13 @@
 // The values of a field belong to the points origin + index*spacing. They are
 // written as node-centred data on a mesh of as many nodes as the field has
 // cells.
+//
+// # HDF5
+//
+// A dataset of a series has the axes t z y x. The field at one time is a
+// hyperslab of it: a list of the start, the stride and the count along the four
+// axes, and the dataset as a whole. The readers of XDMF 2 and 3 take the three
+// axes that the hyperslab's own dimensions name, as there is one time in it.
 //
 // # Complex fields
 //

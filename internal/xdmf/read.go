@@ -13,8 +13,29 @@ import (
 var ErrForeign = errors.New("not an XDMF file of this writer")
 
 type xmlItem struct {
-	Text string `xml:",chardata"`
-	Seek int64  `xml:"Seek,attr"`
+	Text       string    `xml:",chardata"`
+	Seek       int64     `xml:"Seek,attr"`
+	Dimensions string    `xml:"Dimensions,attr"`
+	Items      []xmlItem `xml:"DataItem"` // of a hyperslab
+}
+
+// array is what an item says of the array of a name.
+func (x xmlItem) array(name, kind string) (Array, error) {
+	if len(x.Items) == 0 {
+		return Array{Name: name, Path: x.Text, Offset: x.Seek, Complex: kind == "Vector"}, nil
+	}
+	if len(x.Items) != 2 {
+		return Array{}, fmt.Errorf("%d items in a hyperslab", len(x.Items))
+	}
+	path, dataset, _ := strings.Cut(x.Items[1].Text, ":/")
+	start, _, _ := strings.Cut(x.Items[0].Text, " ")
+	index, err := strconv.Atoi(start)
+	if err != nil {
+		return Array{}, err
+	}
+	first, _, _ := strings.Cut(x.Items[1].Dimensions, " ")
+	extent, err := strconv.Atoi(first)
+	return Array{Name: name, Path: path, Slab: &Slab{Dataset: dataset, Extent: extent, Index: index}}, err
 }
 
 type xmlStep struct {
@@ -87,7 +108,11 @@ func (x xmlStep) step() (Step, error) {
 	}
 	s.Size, s.Origin, s.Spacing = sizes, origin, spacing
 	for _, a := range x.Attributes {
-		s.Arrays = append(s.Arrays, Array{Name: a.Name, Path: a.Item.Text, Offset: a.Item.Seek, Complex: a.Type == "Vector"})
+		array, err := a.Item.array(a.Name, a.Type)
+		if err != nil {
+			return s, err
+		}
+		s.Arrays = append(s.Arrays, array)
 	}
 	return s, nil
 }

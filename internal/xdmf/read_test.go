@@ -39,16 +39,27 @@ func TestReadRefusesWhatItWouldNotWriteTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slabs, err := os.ReadFile("testdata/hyperslabs.xmf")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string][]byte{
-		"empty":               nil,
-		"not XML":             []byte("psi"),
-		"truncated":           good[:len(good)/2],
-		"another root":        []byte("<Other/>"),
-		"a comment added":     bytes.Replace(good, []byte("<Domain>"), []byte("<Domain><!-- mine -->"), 1),
-		"other white space":   bytes.Replace(good, []byte("  <Domain>"), []byte("<Domain>"), 1),
-		"a dimension missing": bytes.Replace(good, []byte(`Dimensions="3 4 5"/>`), []byte(`Dimensions="4 5"/>`), 1),
-		"geometry missing":    bytes.ReplaceAll(good, []byte("Geometry"), []byte("Geometrie")),
-		"text after the end":  append(bytes.Clone(good), "<a/>"...),
+		"another stride":        bytes.Replace(slabs, []byte("1 1 1 1"), []byte("1 1 2 1"), 1),
+		"another start":         bytes.Replace(slabs, []byte("0 0 0 0 1"), []byte("0 0 1 0 1"), 1),
+		"an index of letters":   bytes.Replace(slabs, []byte(">0 0 0 0 1"), []byte(">a 0 0 0 1"), 1),
+		"a slab beyond the end": bytes.Replace(slabs, []byte(`Dimensions="2 3 4 5"`), []byte(`Dimensions="0 3 4 5"`), 1),
+		"an extent of letters":  bytes.Replace(slabs, []byte(`Dimensions="2 3 4 5"`), []byte(`Dimensions="b 3 4 5"`), 1),
+		"one item in a slab":    bytes.Replace(slabs, []byte(`<DataItem Dimensions="3 4" NumberType="Int" Precision="8" Format="XML">0 0 0 0 1 1 1 1 1 3 4 5</DataItem>`), nil, 1),
+		"no colon in a slab":    bytes.Replace(slabs, []byte(".h5:/"), []byte(".h5/"), 1),
+		"empty":                 nil,
+		"not XML":               []byte("psi"),
+		"truncated":             good[:len(good)/2],
+		"another root":          []byte("<Other/>"),
+		"a comment added":       bytes.Replace(good, []byte("<Domain>"), []byte("<Domain><!-- mine -->"), 1),
+		"other white space":     bytes.Replace(good, []byte("  <Domain>"), []byte("<Domain>"), 1),
+		"a dimension missing":   bytes.Replace(good, []byte(`Dimensions="3 4 5"/>`), []byte(`Dimensions="4 5"/>`), 1),
+		"geometry missing":      bytes.ReplaceAll(good, []byte("Geometry"), []byte("Geometrie")),
+		"text after the end":    append(bytes.Clone(good), "<a/>"...),
 	}
 	for name, data := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -46,6 +46,18 @@ type Array struct {
 	// Complex tells that each cell is two numbers, the real and the imaginary
 	// part.
 	Complex bool
+
+	// Slab says that the file is an HDF5 file, and where the field is in it. There
+	// is no offset then, and the field is real.
+	Slab *Slab
+}
+
+// A Slab is one entry along the first axis of an HDF5 dataset of float64. The other
+// axes are z, y and x.
+type Slab struct {
+	Dataset string // path from the root of the file, such as "unknowns/phi"
+	Extent  int    // of the first axis
+	Index   int    // along it, from 0
 }
 
 // Relative returns the path of file as an .xmf file at the path xmf has to
@@ -108,17 +120,36 @@ func (s Step) encode(b *bytes.Buffer) error {
 	}
 	b.WriteString("        </Geometry>\n")
 	for _, a := range s.Arrays {
-		kind, shape := "Scalar", dimensions
+		kind := "Scalar"
 		if a.Complex {
-			kind, shape = "Vector", dimensions+" 2"
+			kind = "Vector"
 		}
 		fmt.Fprintf(b, "        <Attribute Name=\"%s\" AttributeType=\"%s\" Center=\"Node\">\n", escaped(a.Name), kind)
-		fmt.Fprintf(b, "          <DataItem Dimensions=\"%s\" NumberType=\"Float\" Precision=\"8\" Format=\"Binary\" Endian=\"Little\" Seek=\"%d\">%s</DataItem>\n",
-			shape, a.Offset, escaped(a.Path))
+		a.encode(b, dimensions)
 		b.WriteString("        </Attribute>\n")
 	}
 	b.WriteString("      </Grid>\n")
 	return nil
+}
+
+// encode writes where the numbers are that make up a mesh of the dimensions.
+func (a Array) encode(b *bytes.Buffer, dimensions string) {
+	if a.Slab == nil {
+		shape := dimensions
+		if a.Complex {
+			shape += " 2"
+		}
+		fmt.Fprintf(b, "          <DataItem Dimensions=\"%s\" NumberType=\"Float\" Precision=\"8\" Format=\"Binary\" Endian=\"Little\" Seek=\"%d\">%s</DataItem>\n",
+			shape, a.Offset, escaped(a.Path))
+		return
+	}
+	fmt.Fprintf(b, "          <DataItem ItemType=\"HyperSlab\" Dimensions=\"%s\">\n", dimensions)
+	// Start, stride and count along each axis.
+	fmt.Fprintf(b, "            <DataItem Dimensions=\"3 4\" NumberType=\"Int\" Precision=\"8\" Format=\"XML\">%d 0 0 0 1 1 1 1 1 %s</DataItem>\n",
+		a.Slab.Index, dimensions)
+	fmt.Fprintf(b, "            <DataItem Dimensions=\"%d %s\" NumberType=\"Float\" Precision=\"8\" Format=\"HDF\">%s:/%s</DataItem>\n",
+		a.Slab.Extent, dimensions, escaped(a.Path), escaped(a.Slab.Dataset))
+	b.WriteString("          </DataItem>\n")
 }
 
 func (s Step) check() error {
@@ -175,6 +206,31 @@ func (a Array) check() error {
 		return fmt.Errorf("path %q contains a |", a.Path)
 	case a.Offset < 0:
 		return fmt.Errorf("offset is %d", a.Offset)
+	case a.Slab != nil:
+		return a.checkSlab()
+	}
+	return nil
+}
+
+func (a Array) checkSlab() error {
+	s := a.Slab
+	if err := checkText(s.Dataset); err != nil {
+		return fmt.Errorf("dataset %q: %w", s.Dataset, err)
+	}
+	switch {
+	case s.Dataset == "":
+		return errors.New("no dataset")
+	case strings.HasPrefix(s.Dataset, "/"):
+		return fmt.Errorf("dataset %q begins with a /", s.Dataset)
+	case strings.TrimSpace(s.Dataset) != s.Dataset, strings.Contains(s.Dataset, "|"):
+		return fmt.Errorf("dataset %q contains a | or ends with white space", s.Dataset)
+	case strings.Contains(a.Path+s.Dataset, ":"):
+		// It separates the two, and readers differ in which one they take.
+		return fmt.Errorf("path %q and dataset %q contain a colon", a.Path, s.Dataset)
+	case a.Offset != 0 || a.Complex:
+		return errors.New("a dataset has no offset and is not complex")
+	case s.Index < 0 || s.Index >= s.Extent:
+		return fmt.Errorf("index %d of %d", s.Index, s.Extent)
 	}
 	return nil
 }

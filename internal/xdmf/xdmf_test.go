@@ -29,6 +29,10 @@ func step(index int, arrays ...Array) Step {
 	}
 }
 
+func slab(name, path string, extent, index int) Array {
+	return Array{Name: name, Path: path, Slab: &Slab{Dataset: "unknowns/" + name, Extent: extent, Index: index}}
+}
+
 func TestGoldenFiles(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -52,6 +56,11 @@ func TestGoldenFiles(t *testing.T) {
 		{"names_to_escape", Series{Name: `<&"'>`, Steps: []Step{step(1,
 			Array{Name: `Φ & "T" <x>`, Path: `a <b> & "c" ü/d'e.bin`},
 		)}}},
+		{"hyperslabs", Series{Name: "run", Steps: []Step{
+			step(0, slab("phi", "run.segment0001.h5", 2, 0), slab(`T <"&">`, "run.segment0001.h5", 2, 0)),
+			step(1, slab("phi", "run.segment0001.h5", 2, 1), slab(`T <"&">`, "run.segment0001.h5", 2, 1)),
+			step(2, slab("phi", "../more & more/run.segment0002.h5", 5, 3)),
+		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer
@@ -284,6 +293,17 @@ func TestWhatNoReaderCouldUseIsRefused(t *testing.T) {
 		{"a path with the list separator", array(Array{Name: "a", Path: "a|b.bin"}), "contains a |"},
 		{"a path with a NUL", array(Array{Name: "a", Path: "a\x00.bin"}), "U+0000"},
 		{"a name that is not UTF-8", array(Array{Name: "a\xff", Path: "a.bin"}), "not valid UTF-8"},
+		{"a slab beyond its dataset", array(slab("a", "a.h5", 2, 2)), "index 2 of 2"},
+		{"a slab before its dataset", array(slab("a", "a.h5", 2, -1)), "index -1 of 2"},
+		{"a colon in the path of an HDF5 file", array(slab("a", "a:b.h5", 2, 0)), "colon"},
+		{"a colon in the name of a dataset", array(slab("a:b", "a.h5", 2, 0)), "colon"},
+		{"a list separator in the name of a dataset", array(slab("a|b", "a.h5", 2, 0)), "contains a |"},
+		{"a dataset that ends with a space", array(slab("a ", "a.h5", 2, 0)), "white space"},
+		{"a dataset with a line break", array(slab("a\nb", "a.h5", 2, 0)), "U+000A"},
+		{"no dataset", array(Array{Name: "a", Path: "a.h5", Slab: &Slab{Extent: 1}}), "no dataset"},
+		{"an absolute dataset", array(Array{Name: "a", Path: "a.h5", Slab: &Slab{Dataset: "/a", Extent: 1}}), "begins with a /"},
+		{"a dataset at an offset", array(Array{Name: "a", Path: "a.h5", Offset: 8, Slab: &Slab{Dataset: "a", Extent: 1}}), "no offset"},
+		{"a complex dataset", array(Array{Name: "a", Path: "a.h5", Complex: true, Slab: &Slab{Dataset: "a", Extent: 1}}), "not complex"},
 		{"a negative offset", array(Array{Name: "a", Path: "a.bin", Offset: -8}), "offset is -8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
