@@ -67,16 +67,54 @@ func (k *Checkpoint) check() error {
 }
 
 func writeRotating(ctx context.Context, dir, name string, k *Checkpoint, o *options) error {
-	last, previous := CheckpointFile(dir, name), PreviousFile(dir, name)
-	tmp, err := writeTemporary(o, last, func(f *h5.File) error { return writeCheckpoint(ctx, f, k, o) })
+	_, err := writeTemporary(o, CheckpointFile(dir, name), func(f *h5.File) error { return writeCheckpoint(ctx, f, k, o) })
 	if err != nil {
 		return err
 	}
-	err = rotate(o.fsys, tmp, last, previous, func() bool { return isCheckpoint(ctx, last) })
+	return publishCheckpoint(ctx, dir, name, o)
+}
+
+// publishCheckpoint makes the temporary file, which is complete, the last checkpoint.
+func publishCheckpoint(ctx context.Context, dir, name string, o *options) error {
+	last, previous := CheckpointFile(dir, name), PreviousFile(dir, name)
+	tmp := temporary(last)
+	err := rotate(o.fsys, tmp, last, previous, func() bool { return isCheckpoint(ctx, last) })
 	if err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
 	}
 	return o.fsys.SyncDir(filepath.Dir(last))
+}
+
+// reserveCheckpoint makes the temporary file of a checkpoint with room for its fields,
+// and says where that is. After an error there is no such file.
+func reserveCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, o *options) (place, error) {
+	if err := k.check(); err != nil {
+		return place{}, err
+	}
+	tmp := temporary(CheckpointFile(dir, name))
+	own := *o
+	own.reserved = &place{Path: tmp}
+	err := touch(o.fsys, tmp)
+	if err == nil {
+		err = makeFile(tmp, func(f *h5.File) error { return writeCheckpoint(ctx, f, k, &own) })
+		if err != nil {
+			err = errors.Join(err, remove(o.fsys, tmp))
+		}
+	}
+	return *own.reserved, err
+}
+
+// completeCheckpoint publishes a checkpoint whose fields have come to their place.
+func completeCheckpoint(ctx context.Context, dir, name string, o *options) error {
+	tmp := temporary(CheckpointFile(dir, name))
+	err := change(tmp, complete)
+	if err == nil {
+		err = syncFile(o.fsys, tmp)
+	}
+	if err != nil {
+		return errors.Join(err, remove(o.fsys, tmp))
+	}
+	return publishCheckpoint(ctx, dir, name, o)
 }
 
 // rotate makes last the previous file, if it is worth it, and the temporary one last.

@@ -69,20 +69,28 @@ func segmentFiles(fsys vfs.FS, dir, name string) ([]Segment, error) {
 	}
 	var list []Segment
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), name+".segment")
-		if !ok {
-			continue
+		if n, ok := segmentNumber(e.Name(), name); ok {
+			list = append(list, Segment{n, SegmentFile(dir, name, n)})
 		}
-		if digits, ok = strings.CutSuffix(digits, ".h5"); !ok {
-			continue
-		}
-		// Only the one spelling of a number that SegmentFile gives is ours.
-		n, err := strconv.Atoi(digits)
-		if err != nil || n < 1 || fmt.Sprintf("%04d", n) != digits {
-			continue
-		}
-		list = append(list, Segment{n, SegmentFile(dir, name, n)})
 	}
 	slices.SortFunc(list, func(a, b Segment) int { return a.Number - b.Number })
 	return list, nil
+}
+
+// segmentNumber gives the number of the segment that a file in the directory of a run
+// is, if it is one.
+func segmentNumber(file, name string) (int, bool) {
+	digits, ok := strings.CutPrefix(file, name+".segment")
+	if !ok {
+		return 0, false
+	}
+	if digits, ok = strings.CutSuffix(digits, ".h5"); !ok {
+		return 0, false
+	}
+	// Only the one spelling of a number that SegmentFile gives is ours.
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || fmt.Sprintf("%04d", n) != digits {
+		return 0, false
+	}
+	return n, true
 }

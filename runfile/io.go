@@ -78,24 +78,44 @@ func writeRootAttributes(f *h5.File) error {
 }
 
 // writeFile makes a file with what write puts into it, and waits until it is on the
-// disk. The mark that it is complete comes after everything else has been handed to
-// the system.
+// disk.
 func writeFile(path string, write func(f *h5.File) error) error {
+	return makeFile(path, func(f *h5.File) error {
+		if err := write(f); err != nil {
+			return err
+		}
+		return complete(f)
+	})
+}
+
+// makeFile makes a file with what write puts into it.
+func makeFile(path string, write func(f *h5.File) error) error {
 	f, err := h5.Create(path)
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	if err == nil {
-		err = f.Flush()
+	return errors.Join(write(f), f.Close())
+}
+
+// complete sets the mark that a file is complete, after everything else has been
+// handed to the system, and waits until it is on the disk.
+func complete(f *h5.File) error {
+	if err := f.Flush(); err != nil {
+		return err
 	}
-	if err == nil {
-		err = h5.SetAttribute(f, "/", completeAttribute, []uint8{1})
+	if err := h5.SetAttribute(f, "/", completeAttribute, []uint8{1}); err != nil {
+		return err
 	}
-	if err == nil {
-		err = f.Sync()
+	return f.Sync()
+}
+
+// change opens a file for a change.
+func change(path string, do func(f *h5.File) error) error {
+	f, err := h5.OpenReadWrite(path)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(do(f), f.Close())
 }
 
 // temporary is where a file is before it has its name. A run has one writer, so the
@@ -106,17 +126,10 @@ func temporary(path string) string { return path + ".tmp" }
 // failure there is none.
 func writeTemporary(o *options, path string, write func(f *h5.File) error) (tmp string, err error) {
 	tmp = temporary(path)
-	if err := remove(o.fsys, tmp); err != nil {
+	if err := touch(o.fsys, tmp); err != nil {
 		return "", err
 	}
-	// The filesystem makes the file, so that HDF5 follows no link in its place.
-	file, err := o.fsys.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return "", err
-	}
-	if err = file.Close(); err == nil {
-		err = writeFile(tmp, write)
-	}
+	err = writeFile(tmp, write)
 	if err == nil {
 		err = syncFile(o.fsys, tmp)
 	}
@@ -124,6 +137,22 @@ func writeTemporary(o *options, path string, write func(f *h5.File) error) (tmp 
 		return "", errors.Join(err, remove(o.fsys, tmp))
 	}
 	return tmp, nil
+}
+
+// touch makes an empty file in place of what is there. The filesystem makes it, so that
+// HDF5 follows no link in its place.
+func touch(fsys vfs.FS, name string) error {
+	if err := remove(fsys, name); err != nil {
+		return err
+	}
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return errors.Join(err, remove(fsys, name))
+	}
+	return nil
 }
 
 func syncFile(fsys vfs.FS, name string) error {

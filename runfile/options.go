@@ -25,7 +25,11 @@ type options struct {
 	state      int
 	chunkBytes int
 	fsys       vfs.FS
+	reserved   *place // where fields go that others than HDF5 write, nil for none
+	written    int64  // bytes of numbers and strings handed to HDF5
 }
+
+func (o *options) count(bytes int) { o.written += int64(bytes) }
 
 func newOptions(opts []Option) (*options, error) {
 	o := &options{

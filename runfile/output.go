@@ -17,8 +17,9 @@ const (
 	transferBytes = 8 << 20
 	// chunkBytes bounds the chunks of datasets. HDF5 allows less than 4 GiB.
 	chunkBytes = 1 << 30
-	// growBytes is about the size of the chunks of datasets that grow.
-	growBytes = 64 << 10
+	// growBytes is about the size of the chunks of datasets that grow: a chunk is the
+	// least that is written when a row is added.
+	growBytes = 4 << 10
 )
 
 // WriteOutput writes a solution to a file of any name: in place, or with [Atomic] so
@@ -104,18 +105,32 @@ func writeOutput(ctx context.Context, f *h5.File, s *Solution, o *options) error
 	if err := writeRoot(ctx, f, s, o, nil); err != nil {
 		return err
 	}
-	if err := writeStatistics(f, &s.Statistics, o); err != nil {
+	if err := f.CreateGroup(statisticsGroup); err != nil {
 		return err
 	}
-	if err := f.CreateGroup("update_states"); err != nil {
+	if err := writeStatistics(f, &s.Statistics, 0, 0, o); err != nil {
 		return err
 	}
-	for _, u := range s.Updates {
+	if err := f.CreateGroup(updatesGroup); err != nil {
+		return err
+	}
+	return writeUpdates(ctx, f, s.Updates, 0, o)
+}
+
+// The groups that output files alone have.
+const (
+	statisticsGroup = "solver_statistics"
+	updatesGroup    = "update_states"
+)
+
+// writeUpdates writes states of interval updates behind those that the file has.
+func writeUpdates(ctx context.Context, f *h5.File, updates []UpdateStates, have int, o *options) error {
+	for _, u := range updates {
 		if len(u.States) == 0 {
 			continue
 		}
-		p := dataset{path: h5.Join("update_states", u.Name), to: len(u.States[0]), dims: []int{len(u.States[0])}}
-		if err := p.write(ctx, f, u.States, o); err != nil {
+		p := dataset{path: h5.Join(updatesGroup, u.Name), to: len(u.States[0]), dims: []int{len(u.States[0])}}
+		if err := p.write(ctx, f, u.States, have, o); err != nil {
 			return err
 		}
 	}
@@ -137,31 +152,59 @@ func writeRoot(ctx context.Context, f *h5.File, s *Solution, o *options, elsewhe
 	if len(s.Times) == 0 {
 		return nil
 	}
-	if err := writeGrowing(f, "time", s.Times, o); err != nil {
-		return err
-	}
-	if err := f.SetAttributeString("time", unitAttribute, "s"); err != nil {
-		return err
-	}
-	if err := f.CreateGroup("unknowns"); err != nil {
+	if err := writeStates(ctx, f, s, 0, o); err != nil {
 		return err
 	}
 	for i := range s.Layout.Unknowns {
 		u := &s.Layout.Unknowns[i]
-		if u.Kind == Field {
-			if _, ok := elsewhere[u.Name]; ok {
-				continue
-			}
-			if err := writeField(ctx, f, u, len(s.Times), o); err != nil {
+		if _, ok := elsewhere[u.Name]; ok || u.Kind != Field {
+			continue
+		}
+		if o.reserved != nil {
+			if err := o.reserved.reserve(f, u, 0, o); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := writeUnknown(ctx, f, &s.Layout, u, s.States, o); err != nil {
+		if err := writeField(ctx, f, u, len(s.Times), o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeStates writes times and states, but no fields, behind those that the file has.
+func writeStates(ctx context.Context, f *h5.File, s *Solution, have int, o *options) error {
+	if err := writeGrowing(f, "time", s.Times, have, o); err != nil {
+		return err
+	}
+	if have == 0 {
+		if err := f.SetAttributeString("time", unitAttribute, "s"); err != nil {
+			return err
+		}
+		if err := needGroup(f, "unknowns"); err != nil {
+			return err
+		}
+	}
+	for i := range s.Layout.Unknowns {
+		u := &s.Layout.Unknowns[i]
+		if u.Kind == Field {
+			continue
+		}
+		if err := writeUnknown(ctx, f, &s.Layout, u, s.States, have, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needGroup makes a group unless it is there.
+func needGroup(f *h5.File, path string) error {
+	there, err := f.Exists(path)
+	if err != nil || there {
+		return err
+	}
+	return f.CreateGroup(path)
 }
 
 // A dataset holds some numbers of the state vector at each saved time.
@@ -196,8 +239,8 @@ func (l *Layout) datasets(u *Unknown) []dataset {
 // perRadius tells whether a kinetic unknown has a dataset for each radius.
 func (u *Unknown) perRadius() bool { return u.Kind == Kinetic && len(u.Grids) > 1 }
 
-func writeUnknown(ctx context.Context, f *h5.File, l *Layout, u *Unknown, states [][]float64, o *options) error {
-	if u.perRadius() {
+func writeUnknown(ctx context.Context, f *h5.File, l *Layout, u *Unknown, states [][]float64, have int, o *options) error {
+	if u.perRadius() && have == 0 {
 		path := h5.Join("unknowns", u.Name)
 		if err := f.CreateGroup(path); err != nil {
 			return err
@@ -207,8 +250,11 @@ func writeUnknown(ctx context.Context, f *h5.File, l *Layout, u *Unknown, states
 		}
 	}
 	for _, d := range l.datasets(u) {
-		if err := d.write(ctx, f, states, o); err != nil {
+		if err := d.write(ctx, f, states, have, o); err != nil {
 			return err
+		}
+		if have > 0 {
+			continue
 		}
 		if err := f.SetAttributeString(d.path, unitAttribute, u.Unit); err != nil {
 			return err
@@ -244,12 +290,18 @@ func growing(rows int, dims []int, o *options) h5.Layout {
 
 func (d dataset) size() int { return d.to - d.from }
 
-// write makes the dataset with what it has of each state.
-func (d dataset) write(ctx context.Context, f *h5.File, states [][]float64, o *options) error {
-	if d.size() == 0 {
-		return h5.Write(f, d.path, []float64(nil), len(states), 0)
+// write writes what the dataset has of each state behind the rows that the file has of
+// it. Without any, it makes the dataset.
+func (d dataset) write(ctx context.Context, f *h5.File, states [][]float64, have int, o *options) error {
+	if d.size() == 0 { // such a dataset can't grow
+		if have > 0 {
+			if err := f.Unlink(d.path); err != nil {
+				return err
+			}
+		}
+		return h5.Write(f, d.path, []float64(nil), have+len(states), 0)
 	}
-	if err := h5.CreateDataset[float64](f, d.path, growing(len(states), d.dims, o)); err != nil {
+	if err := need[float64](f, d.path, have, len(states), d.dims, o); err != nil {
 		return err
 	}
 	rows := max(1, min(len(states), transferBytes/8/d.size()))
@@ -263,11 +315,21 @@ func (d dataset) write(ctx context.Context, f *h5.File, states [][]float64, o *o
 		for _, state := range states[first:last] {
 			buffer = append(buffer, state[d.from:d.to]...)
 		}
-		if err := h5.WriteSlab(f, d.path, buffer, d.start(first), d.count(last-first)); err != nil {
+		if err := h5.WriteSlab(f, d.path, buffer, d.start(have+first), d.count(last-first)); err != nil {
 			return err
 		}
+		o.count(len(buffer) * 8)
 	}
 	return nil
+}
+
+// need makes room for more rows of a dataset behind those that the file has; without
+// any, the dataset.
+func need[T h5.Element](f *h5.File, path string, have, more int, dims []int, o *options) error {
+	if have == 0 {
+		return h5.CreateDataset[T](f, path, growing(more, dims, o))
+	}
+	return f.Extend(path, have+more)
 }
 
 // start is where row first of the dataset begins.
@@ -279,15 +341,29 @@ func (d dataset) start(first int) []int {
 
 func (d dataset) count(rows int) []int { return slices.Concat([]int{rows}, d.dims) }
 
-// writeGrowing writes a dataset with one axis.
-func writeGrowing[T h5.Element](f *h5.File, path string, v []T, o *options) error {
+// writeGrowing writes numbers behind those that a dataset with one axis has; without
+// any, it makes the dataset.
+func writeGrowing[T h5.Element](f *h5.File, path string, v []T, have int, o *options) error {
+	o.count(len(v) * 8)
 	if !o.extendible {
 		return h5.Write(f, path, v, len(v))
 	}
-	if err := h5.CreateDataset[T](f, path, growing(len(v), nil, o)); err != nil {
+	if err := need[T](f, path, have, len(v), nil, o); err != nil {
 		return err
 	}
-	return h5.WriteSlab(f, path, v, []int{0}, []int{len(v)})
+	return h5.WriteSlab(f, path, v, []int{have}, []int{len(v)})
+}
+
+// writeTexts is writeGrowing for strings.
+func writeTexts(f *h5.File, path string, v []string, have int, o *options) error {
+	o.count(len(v) * 8)
+	switch {
+	case !o.extendible:
+		return f.WriteStrings(path, v, h5.Fixed)
+	case have == 0:
+		return f.CreateStrings(path, v)
+	}
+	return f.AppendStrings(path, v)
 }
 
 // shape of a field in C order, without the time.
@@ -320,19 +396,26 @@ func fieldLayout(d grid.Domain, states int, o *options) (h5.Layout, error) {
 	}, nil
 }
 
+// createField makes the dataset of a field with room for some states.
+func createField(f *h5.File, u *Unknown, states int, o *options) (h5.Layout, error) {
+	path := h5.Join("unknowns", u.Name)
+	layout, err := fieldLayout(u.Domain, states, o)
+	if err != nil {
+		return layout, fmt.Errorf("field %q: %w", u.Name, err)
+	}
+	if err := h5.CreateDataset[float64](f, path, layout); err != nil {
+		return layout, err
+	}
+	return layout, f.SetAttributeString(path, unitAttribute, u.Unit)
+}
+
 func writeField(ctx context.Context, f *h5.File, u *Unknown, states int, o *options) error {
 	path := h5.Join("unknowns", u.Name)
 	if o.fields == nil {
 		return in(f.Name(), path, ErrInput, "nothing gives the values of the field")
 	}
-	layout, err := fieldLayout(u.Domain, states, o)
+	layout, err := createField(f, u, states, o)
 	if err != nil {
-		return fmt.Errorf("field %q: %w", u.Name, err)
-	}
-	if err := h5.CreateDataset[float64](f, path, layout); err != nil {
-		return err
-	}
-	if err := f.SetAttributeString(path, unitAttribute, u.Unit); err != nil {
 		return err
 	}
 	size := u.Domain.Size
@@ -621,12 +704,8 @@ func readField(ctx context.Context, l *Layout, at origin, time float64, name str
 		return fmt.Errorf("read field %q: %w", name, ErrNoHDF5)
 	}
 	err := withFile(ctx, at.file, func(f *h5.File, _ root) error {
-		there := make([]float64, 1)
-		if err := h5.ReadSlab(f, "time", there, []int{at.index}, []int{1}); err != nil {
+		if err := checkTime(f, at.index, time); err != nil {
 			return err
-		}
-		if there[0] != time {
-			return in(at.file, "time", ErrMismatch, "state %d was of %v s and is of %v s: the file has changed", at.index, time, there[0])
 		}
 		return h5.ReadSlab(f, h5.Join("unknowns", name), dst,
 			[]int{at.index, box.Low[2], box.Low[1], box.Low[0]}, []int{1, box.Size[2], box.Size[1], box.Size[0]})
@@ -637,16 +716,28 @@ func readField(ctx context.Context, l *Layout, at origin, time float64, name str
 	return nil
 }
 
+// checkTime makes sure that a file has the state that it had.
+func checkTime(f *h5.File, index int, time float64) error {
+	there := make([]float64, 1)
+	if err := h5.ReadSlab(f, "time", there, []int{index}, []int{1}); err != nil {
+		return err
+	}
+	if there[0] != time {
+		return in(f.Name(), "time", ErrMismatch, "state %d was of %v s and is of %v s: the file has changed", index, time, there[0])
+	}
+	return nil
+}
+
 // readUpdates reads the states of the interval updates, of which there is one for each
 // saved time.
 func readUpdates(f *h5.File, times int) ([]UpdateStates, error) {
-	entries, err := members(f, "update_states")
+	entries, err := members(f, updatesGroup)
 	if err != nil {
 		return nil, err
 	}
 	var list []UpdateStates
 	for _, e := range entries {
-		path := h5.Join("update_states", e.Name)
+		path := h5.Join(updatesGroup, e.Name)
 		data, shape, err := h5.ReadAs[float64](f, path)
 		if err != nil {
 			return nil, err
@@ -676,7 +767,7 @@ func members(f *h5.File, path string) ([]h5.Entry, error) {
 type statistic struct {
 	name      string
 	length    func(s *Statistics) int
-	write     func(f *h5.File, path string, s *Statistics, o *options) error
+	write     func(f *h5.File, path string, s *Statistics, have int, o *options) error
 	read      func(f *h5.File, path string, s *Statistics) error
 	iteration bool // it has an entry for each iteration
 }
@@ -686,8 +777,8 @@ func numbers[T h5.Element](name string, iteration bool, field func(s *Statistics
 		name:      name,
 		iteration: iteration,
 		length:    func(s *Statistics) int { return len(*field(s)) },
-		write: func(f *h5.File, path string, s *Statistics, o *options) error {
-			return writeGrowing(f, path, *field(s), o)
+		write: func(f *h5.File, path string, s *Statistics, have int, o *options) error {
+			return writeGrowing(f, path, *field(s), have, o)
 		},
 		read: func(f *h5.File, path string, s *Statistics) (err error) {
 			*field(s), err = readVector[T](f, path)
@@ -707,8 +798,8 @@ var statistics = []statistic{
 	{
 		name:   "outcome",
 		length: func(s *Statistics) int { return len(s.Outcome) },
-		write: func(f *h5.File, path string, s *Statistics, _ *options) error {
-			return f.WriteStrings(path, s.Outcome, h5.Fixed)
+		write: func(f *h5.File, path string, s *Statistics, have int, o *options) error {
+			return writeTexts(f, path, s.Outcome, have, o)
 		},
 		read: func(f *h5.File, path string, s *Statistics) (err error) {
 			s.Outcome, err = f.ReadStrings(path)
@@ -740,16 +831,18 @@ func (s *Statistics) check() error {
 	return nil
 }
 
-func writeStatistics(f *h5.File, s *Statistics, o *options) error {
-	const group = "solver_statistics"
-	if err := f.CreateGroup(group); err != nil {
-		return err
-	}
+// writeStatistics writes entries behind those of the attempts and the iterations that
+// the file has.
+func writeStatistics(f *h5.File, s *Statistics, attempts, iterations int, o *options) error {
 	for _, field := range statistics {
 		if field.length(s) == 0 {
 			continue
 		}
-		if err := field.write(f, h5.Join(group, field.name), s, o); err != nil {
+		have := attempts
+		if field.iteration {
+			have = iterations
+		}
+		if err := field.write(f, h5.Join(statisticsGroup, field.name), s, have, o); err != nil {
 			return err
 		}
 	}
@@ -758,7 +851,7 @@ func writeStatistics(f *h5.File, s *Statistics, o *options) error {
 
 // readStatistics reads what there is, and fills in the rest.
 func readStatistics(f *h5.File) (s Statistics, err error) {
-	const group = "solver_statistics"
+	const group = statisticsGroup
 	entries, err := members(f, group)
 	if err != nil {
 		return s, err

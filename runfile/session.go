@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,12 @@ type Session struct {
 	settings record.Record // without the section segment
 	origin   segmentOrigin // what the section says that doesn't change any more
 	start    Start
+	located  *storedFields // of the start, on rank 0
+	fields   *fieldBricks
 
 	opened time.Time
 	broken error // a wrong call, which the next collective call returns
+	lost   error // states of fields are lost: no later call can do better
 	ended  bool  // stopped or closed: nothing more is taken
 	closed bool
 
@@ -64,13 +68,19 @@ type Session struct {
 	nextSave int     // index in the save times of the one that comes next
 	updates  []UpdateState
 
-	// What rank 0 keeps for the segment's file.
+	// What rank 0 has for the segment's file, and what it keeps until that is written.
+	file        segmentFile
 	times       []float64
 	states      [][]float64
 	updateSaves []UpdateStates
-	fieldSaves  []fieldCells
 	stats       Statistics
-	summary     Summary // of the run, this segment included
+
+	saved     int     // states of this segment
+	length    float64 // of the last attempt
+	summary   Summary // of the run, this segment included
+	hasFields bool
+	reserved  int   // states of fields that are in the working file alone
+	working   place // that file, on rank 0
 
 	seen     stopFlags // reasons that this rank saw
 	stop     stopFlags // those that are known on all ranks
@@ -231,6 +241,7 @@ func (s *Session) count(a Attempt, wall float64) {
 		outcome = map[bool]string{true: "accepted", false: "rejected"}[a.Accepted]
 	}
 	t := &s.stats
+	s.length = a.StepLength
 	t.Time, t.StepLength = append(t.Time, a.Time), append(t.StepLength, a.StepLength)
 	t.Accepted, t.ErrorEstimate = append(t.Accepted, a.Accepted), append(t.ErrorEstimate, a.ErrorEstimate)
 	t.NonlinearIterations = append(t.NonlinearIterations, nonlinear)
@@ -277,35 +288,80 @@ func (s *Session) saveIsDue() bool {
 // each accepted step. It is collective at a save time. The state is copied; it is
 // rank 0's that counts, other ranks may give nil. Every interval update must be in
 // force.
+//
+// The cells of fields go to a working file beside the segment, from all ranks, and
+// belong to the segment from the next checkpoint on. If that fails, nothing is saved and
+// the next call tries again, unless there are states of fields that no checkpoint has
+// published. These are lost then: the session returns the error from every later call,
+// the files are as the last checkpoint left them, and the run can be resumed from it.
 func (s *Session) SaveState(ctx context.Context, state []float64) error {
-	if !s.saveIsDue() && s.broken == nil && !s.ended {
+	if !s.saveIsDue() && s.broken == nil && s.lost == nil && !s.ended {
 		return nil
 	}
-	err := s.usable(state)
-	var cells fieldCells
-	if err == nil {
-		cells, err = s.copyFields(nil)
+	err := s.together(ctx, callSave, s.usable(state), nil)
+	if err == nil && s.hasFields {
+		err = s.saveFields(ctx)
 	}
-	if err := s.together(ctx, callSave, err, nil); err != nil {
+	if err != nil {
 		return fmt.Errorf("save state of run %s: %w", s.cfg.Name, err)
 	}
 	s.nextSave++
+	s.saved++
 	s.dirty = true
 	if s.c.Rank() != 0 {
 		return nil
 	}
 	s.times = append(s.times, s.time)
 	s.states = append(s.states, slices.Clone(state))
-	s.fieldSaves = append(s.fieldSaves, cells)
 	for i, u := range s.updates {
 		s.updateSaves[i].States = append(s.updateSaves[i].States, u.State)
 	}
 	return nil
 }
 
+// saveFields writes the cells of all fields to the working file of the segment.
+func (s *Session) saveFields(ctx context.Context) error {
+	var p place
+	err := s.c.OnRoot(ctx, nil, func() error {
+		settings, err := s.withSegment()
+		if err != nil {
+			return err
+		}
+		p, err = s.file.reserve(ctx, &Solution{Settings: settings, Layout: s.cfg.Layout})
+		return err
+	})
+	if err == nil {
+		err = s.fields.write(ctx, &p)
+	}
+	if err != nil {
+		return s.discard(err)
+	}
+	s.working = p
+	s.reserved++
+	return nil
+}
+
+// discard gives the working file of the segment up, after an error on all ranks. The
+// cells of states that it alone has are lost.
+func (s *Session) discard(err error) error {
+	if s.reserved > 0 {
+		s.lost = fmt.Errorf("saved states of fields are lost: %w", err)
+		err = s.lost
+	}
+	s.reserved = 0
+	if s.c.Rank() == 0 {
+		if err := s.file.discard(); err != nil {
+			s.log.Warn("the working file of the segment is left", "error", err)
+		}
+	}
+	return err
+}
+
 // usable tells whether the session takes a state.
 func (s *Session) usable(state []float64) error {
 	switch {
+	case s.lost != nil:
+		return s.lost
 	case s.ended:
 		return ErrStopped
 	case s.broken != nil:
@@ -331,7 +387,8 @@ func (s *Session) usable(state []float64) error {
 // only when a checkpoint is written, and rank 0's record counts. A nil stepper carries
 // nothing.
 //
-// An error of writing leaves the session as it was: the next call tries again.
+// An error of writing leaves the session as it was: the next call tries again. Only of
+// states of fields see SaveState.
 func (s *Session) Checkpoint(ctx context.Context, state []float64, stepper func() (record.Record, error)) (Outcome, error) {
 	out, err := s.checkpoint(ctx, state, stepper)
 	if err != nil {
@@ -397,30 +454,53 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 	if err != nil {
 		err = fmt.Errorf("record of the stepper: %w", err)
 	}
-	if err := s.c.OnRoot(ctx, err, func() error { return s.writeSegment(ctx) }); err != nil {
+	if err := s.c.Agree(ctx, err); err != nil {
+		return err
+	}
+	if err := s.writeSegment(ctx); err != nil {
 		return err
 	}
 	if k.Bundles, err = s.bundles(ctx); err != nil {
 		return err
 	}
-	if err := s.c.OnRoot(ctx, nil, func() (err error) {
-		if k.Settings, err = s.withSegment(); err != nil {
-			return err
-		}
-		k.SavedCount = s.start.Saved + len(s.times)
-		k.Summary = s.summary
-		k.Updates = slices.Clone(s.updates)
-		cells, err := s.copyFields(k.Bundles)
-		if err != nil {
-			return err
-		}
-		return s.store.writeCheckpoint(ctx, &k, s.reader([]fieldCells{cells}))
-	}); err != nil {
+	if err := s.writeCheckpoint(ctx, &k); err != nil {
 		return err
 	}
 	s.written, s.dirty = true, true // the segment's record tells of the checkpoint
 	s.last.accepted, s.last.time, s.last.wall = s.accepted, s.time, s.now()
 	return nil
+}
+
+// writeCheckpoint writes a checkpoint with the fields that no bundle holds.
+func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
+	inFile := s.hasFields && k.Bundles == nil
+	var p place
+	err := s.c.OnRoot(ctx, nil, func() (err error) {
+		if k.Settings, err = s.withSegment(); err != nil {
+			return err
+		}
+		k.SavedCount = s.start.Saved + s.saved
+		k.Summary = s.summary
+		k.Updates = slices.Clone(s.updates)
+		if inFile {
+			p, err = s.store.reserveCheckpoint(ctx, k)
+			return err
+		}
+		return s.store.writeCheckpoint(ctx, k)
+	})
+	if err != nil || !inFile {
+		return err
+	}
+	if err = s.fields.write(ctx, &p); err == nil {
+		err = s.fields.sync(ctx, &p)
+	}
+	err = s.c.OnRoot(ctx, err, func() error { return s.store.completeCheckpoint(ctx) })
+	if err != nil && s.c.Rank() == 0 {
+		if err := s.store.discardCheckpoint(); err != nil {
+			s.log.Warn("the working file of the checkpoint is left", "error", err)
+		}
+	}
+	return err
 }
 
 // bundles publishes the fields and names where they are.
@@ -455,17 +535,31 @@ func (s *Session) bundles(ctx context.Context) (map[string]string, error) {
 	return named, nil
 }
 
-// writeSegment writes what the segment has so far. Only rank 0 calls it.
+// writeSegment makes the segment's file have what the segment has so far.
 func (s *Session) writeSegment(ctx context.Context) error {
-	settings, err := s.withSegment()
-	if err != nil {
-		return err
+	var err error
+	if s.reserved > 0 {
+		err = s.fields.sync(ctx, &s.working)
 	}
-	out := &Solution{
-		Settings: settings, Layout: s.cfg.Layout,
-		Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves,
+	err = s.c.OnRoot(ctx, err, func() error {
+		settings, err := s.withSegment()
+		if err != nil {
+			return err
+		}
+		return s.file.publish(ctx, &Solution{
+			Settings: settings, Layout: s.cfg.Layout,
+			Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves,
+		})
+	})
+	if err != nil && !errors.Is(err, errUnsynced) {
+		return s.discard(err)
 	}
-	return s.store.writeSegment(ctx, s.start.Segment, out, s.reader(s.fieldSaves))
+	s.reserved = 0
+	s.times, s.states, s.stats = nil, nil, Statistics{}
+	for i := range s.updateSaves {
+		s.updateSaves[i].States = nil
+	}
+	return err
 }
 
 // Close writes the segment with what it has since its last checkpoint, ends it and
@@ -478,16 +572,17 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 	s.closed = true
 	s.stopListening()
+	defer s.fields.close()
 	ctx = context.WithoutCancel(ctx)
-	err := s.together(ctx, callClose, s.broken, nil)
+	err := s.together(ctx, callClose, cmp.Or(s.lost, s.broken), nil)
 	s.ended = true
 	if err == nil {
-		err = s.c.OnRoot(ctx, nil, func() error {
-			if s.dirty {
-				err = s.writeSegment(ctx)
-			}
-			return errors.Join(err, s.unlock())
-		})
+		if s.dirty {
+			err = s.writeSegment(ctx)
+		}
+		err = s.c.OnRoot(ctx, err, s.unlock)
+	} else if s.reserved > 0 {
+		err = s.discard(err)
 	}
 	err = errors.Join(err, s.unlock())
 	if err != nil {

@@ -58,8 +58,11 @@ type Config struct {
 	Progress   ProgressConfig
 
 	// Fields are the solver's fields, by the names of unknowns of the layout: those
-	// that files of the run hold, which takes a run of one rank. Saved states of them
-	// are kept in memory until Close. A resumed run puts the stored cells into them.
+	// that files of the run hold. On each rank they have the cells that the rank owns,
+	// which together are the domain; float32 cells are stored as float64, complex ones
+	// can't be. All ranks write their cells to the files, from where the fields have
+	// them, as they are when SaveState and Checkpoint are called. A resumed run puts
+	// the stored cells into them, on any number of ranks.
 	Fields []field.Named
 	// Bundle publishes the fields of the accepted state and returns the path of the
 	// bundle, which the checkpoint names in place of holding them; nil where it is to
@@ -78,7 +81,7 @@ type Config struct {
 // run stops and when it reaches its end, unless they are off.
 type CheckpointConfig struct {
 	// Off writes no checkpoint: the run can't be resumed, and its output is
-	// written by Close alone.
+	// written by Close alone, until when saved states are in memory, but for fields.
 	Off bool
 	// Steps is the number of accepted steps from one checkpoint to the next; 0 for no
 	// such rule.
@@ -124,10 +127,9 @@ var stopSignals = map[string]os.Signal{
 }
 
 // validate reports what can't be. The error matches ErrInput.
-func (c *Config) validate(ranks int) error {
+func (c *Config) validate() error {
 	for _, check := range []func() error{
-		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits,
-		func() error { return c.checkFields(ranks) },
+		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits, c.checkFields,
 	} {
 		if err := check(); err != nil && !errors.Is(err, ErrInput) {
 			return fmt.Errorf("%w: %w", ErrInput, err)
@@ -199,6 +201,23 @@ func (c *Config) checkUpdates() error {
 		}
 		if slices.Contains(c.Updates[:i], name) {
 			return fmt.Errorf("update %q is there twice", name)
+		}
+	}
+	return nil
+}
+
+// checkFields looks at the fields that files of the run hold.
+func (c *Config) checkFields() error {
+	for i := range c.Layout.Unknowns {
+		u := &c.Layout.Unknowns[i]
+		if !c.needsField(u) {
+			continue
+		}
+		if _, err := c.field(u); err != nil {
+			return err
+		}
+		if _, err := planes(u.Domain, chunkBytes); err != nil {
+			return fmt.Errorf("field %q: %w", u.Name, err)
 		}
 	}
 	return nil

@@ -17,13 +17,14 @@ import (
 
 // disk is the store of a run in a directory.
 type disk struct {
-	dir, name string
-	log       *slog.Logger
-	fsys      vfs.FS
+	dir, name  string
+	log        *slog.Logger
+	fsys       vfs.FS
+	chunkBytes int // of fields
 }
 
 func newDisk(dir, name string, log *slog.Logger) *disk {
-	return &disk{dir, name, log, vfs.OS}
+	return &disk{dir, name, log, vfs.OS, chunkBytes}
 }
 
 func (d *disk) warn() Option {
@@ -104,10 +105,51 @@ func (d *disk) state(ctx context.Context, file string, number int) (*Checkpoint,
 
 func (d *disk) exists(file string) (bool, error) { return vfs.Exists(d.fsys, file) }
 
-func (d *disk) writeSegment(ctx context.Context, number int, s *Solution, fields FieldReader) error {
-	return WriteOutput(ctx, SegmentFile(d.dir, d.name, number), s, Atomic(), Fields(fields))
+func (d *disk) filesystem() vfs.FS { return d.fsys }
+
+func (d *disk) options(opts ...Option) (*options, error) {
+	o, err := newOptions(append(opts, d.warn()))
+	if err == nil {
+		o.fsys, o.chunkBytes = d.fsys, d.chunkBytes
+	}
+	return o, err
 }
 
-func (d *disk) writeCheckpoint(ctx context.Context, k *Checkpoint, fields FieldReader) error {
-	return WriteCheckpoint(ctx, d.dir, d.name, k, Fields(fields))
+func (d *disk) segment(number int) (segmentFile, error) {
+	o, err := d.options(Extendible())
+	if err != nil {
+		return nil, err
+	}
+	return newSegmentWriter(d.dir, d.name, number, o), nil
+}
+
+func (d *disk) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
+	o, err := d.options()
+	if err == nil {
+		err = k.check()
+	}
+	if err != nil {
+		return err
+	}
+	return writeRotating(ctx, d.dir, d.name, k, o)
+}
+
+func (d *disk) reserveCheckpoint(ctx context.Context, k *Checkpoint) (place, error) {
+	o, err := d.options()
+	if err != nil {
+		return place{}, err
+	}
+	return reserveCheckpoint(ctx, d.dir, d.name, k, o)
+}
+
+func (d *disk) completeCheckpoint(ctx context.Context) error {
+	o, err := d.options()
+	if err != nil {
+		return err
+	}
+	return completeCheckpoint(ctx, d.dir, d.name, o)
+}
+
+func (d *disk) discardCheckpoint() error {
+	return remove(d.fsys, temporary(CheckpointFile(d.dir, d.name)))
 }

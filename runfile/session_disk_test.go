@@ -421,24 +421,6 @@ func TestFieldsInBundles(t *testing.T) {
 	})
 }
 
-// Several ranks can't do with fields what one can, and are told so.
-func TestFieldsThatSeveralRanksCannotWrite(t *testing.T) {
-	mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
-		for name, bundle := range map[string]func(context.Context) (string, error){
-			"with a bundle": func(context.Context) (string, error) { return "", nil }, "without": nil,
-		} {
-			domain := grid.Domain{Size: [3]int{4, 4, 4}, Spacing: [3]float64{1, 1, 1}}
-			_, err := Open(t.Context(), c, Config{
-				Directory: t.TempDir(), Name: "run", TimePoints: []float64{0, 1}, Bundle: bundle,
-				Layout: Layout{Unknowns: []Unknown{{Name: "phi", Kind: Field, Domain: domain}}},
-			})
-			if !errors.Is(err, ErrInput) || !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), `"phi"`) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	})
-}
-
 func init() {
 	// A solver that goes on until it is told to stop: its end lies far away.
 	mpitest.Register("endless run", func(c *comm.Comm, args []string) error {

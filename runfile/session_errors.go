@@ -42,6 +42,7 @@ func init() {
 		"ErrMismatch":      ErrMismatch,
 		"ErrNoState":       ErrNoState,
 		"ErrUnsupported":   errors.ErrUnsupported,
+		"errUnsynced":      errUnsynced,
 	} {
 		comm.Register("runfile."+name, err)
 	}

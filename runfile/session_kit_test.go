@@ -16,6 +16,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -118,21 +119,58 @@ func (m *memory) write(what string, do func()) error {
 	return nil
 }
 
-func (m *memory) writeSegment(_ context.Context, number int, s *Solution, _ FieldReader) error {
-	return m.write(fmt.Sprint("segment ", number), func() {
-		c := *s
-		c.Files, c.Version = []string{memoryFile(number)}, "0.0.5"
-		c.Times, c.States = slices.Clone(s.Times), slices.Clone(s.States)
-		c.Statistics = s.Statistics.first(s.Statistics.Attempts())
-		c.Updates = slices.Clone(s.Updates)
-		for i, u := range s.Updates {
-			c.Updates[i].States = slices.Clone(u.States)
-		}
-		m.files[number] = &c
-	})
+func (m *memory) filesystem() vfs.FS { return vfs.OS }
+
+func (m *memory) segment(number int) (segmentFile, error) {
+	return &memorySegment{m: m, number: number}, nil
 }
 
-func (m *memory) writeCheckpoint(_ context.Context, k *Checkpoint, _ FieldReader) error {
+func (m *memory) reserveCheckpoint(context.Context, *Checkpoint) (place, error) {
+	return place{}, errors.ErrUnsupported
+}
+func (m *memory) completeCheckpoint(context.Context) error { return errors.ErrUnsupported }
+func (m *memory) discardCheckpoint() error                 { return errors.ErrUnsupported }
+
+// memorySegment holds the output of a segment.
+type memorySegment struct {
+	m      *memory
+	number int
+	parts  Solution
+}
+
+func (w *memorySegment) publish(_ context.Context, add *Solution) error {
+	took := false
+	err := w.m.write(fmt.Sprint("segment ", w.number), func() {
+		took = true
+		p := &w.parts
+		p.Times, p.States = append(p.Times, add.Times...), append(p.States, add.States...)
+		iterations := slices.Concat(p.Statistics.IterationAttempt, add.Statistics.IterationAttempt)
+		p.Statistics = p.Statistics.then(add.Statistics)
+		p.Statistics.IterationAttempt = iterations // those of a session are numbered from its beginning
+		for i, u := range add.Updates {
+			if len(p.Updates) == i {
+				p.Updates = append(p.Updates, UpdateStates{Name: u.Name})
+			}
+			p.Updates[i].States = append(p.Updates[i].States, u.States...)
+		}
+		c := *p
+		c.Settings, c.Layout = add.Settings, add.Layout
+		c.Files, c.Version = []string{memoryFile(w.number)}, "0.0.5"
+		c.Updates = slices.Clone(p.Updates)
+		w.m.files[w.number] = &c
+	})
+	if err != nil && took {
+		err = fmt.Errorf("%w: %w", errUnsynced, err)
+	}
+	return err
+}
+
+func (w *memorySegment) reserve(context.Context, *Solution) (place, error) {
+	return place{}, errors.ErrUnsupported
+}
+func (w *memorySegment) discard() error { return nil }
+
+func (m *memory) writeCheckpoint(_ context.Context, k *Checkpoint) error {
 	return m.write(fmt.Sprint("checkpoint ", k.Segment), func() {
 		c := *k
 		c.File, c.Version = "last", "0.0.5"

@@ -41,16 +41,6 @@ func matchUnknowns(l *Layout, from *Checkpoint, initial []float64, log *slog.Log
 	return state, nil
 }
 
-// allInBundles makes sure that several ranks can load the stored fields.
-func allInBundles(l *Layout, from *Checkpoint) error {
-	for _, u := range l.Unknowns {
-		if u.Kind == Field && from.Bundles[u.Name] == "" {
-			return fmt.Errorf("field %q is in the file: only a run of one rank can go on from it", u.Name)
-		}
-	}
-	return nil
-}
-
 // sameGrids compares what two unknowns are defined on. The second is the stored one.
 func sameGrids(l *Layout, u *Unknown, stored *Layout, v *Unknown) error {
 	if u.Kind != v.Kind {

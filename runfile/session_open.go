@@ -32,6 +32,10 @@ import (
 //     [ErrResume];
 //   - the stop file is there already: [ErrFilesExist].
 //
+// The stored cells of fields are given to Config.Fields last, when everything else is
+// known to be right and all cells fit. If the file can't be read then, they are
+// undefined.
+//
 // The lock against other runs is given up by Close, and by the end of the process in
 // any case. Where the filesystem has no working locks that is a warning.
 func Open(ctx context.Context, c *comm.Comm, cfg Config) (*Session, error) {
@@ -61,11 +65,22 @@ var silent = slog.New(slog.DiscardHandler)
 
 // agree checks the configuration, which must be the same on all ranks.
 func (s *Session) agree(ctx context.Context) error {
-	err := s.cfg.validate(s.c.Size())
+	err := comm.Protect(s.cfg.validate)
 	if err == nil {
 		s.settings, err = s.cfg.settings(s.c.Size())
 	}
-	return agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings))
+	if err := agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings)); err != nil {
+		return err
+	}
+	s.fields = newFieldBricks(s.c, &s.cfg, s.store.filesystem())
+	var names []string
+	for i := range s.cfg.Layout.Unknowns {
+		if u := &s.cfg.Layout.Unknowns[i]; s.cfg.needsField(u) {
+			names = append(names, u.Name)
+		}
+	}
+	s.hasFields = slices.ContainsFunc(s.cfg.Layout.Unknowns, func(u Unknown) bool { return u.Kind == Field })
+	return s.fields.know(ctx, names)
 }
 
 func (s *Session) open(ctx context.Context) error {
@@ -78,6 +93,9 @@ func (s *Session) open(ctx context.Context) error {
 		if err := s.plan(ctx); err != nil {
 			return err
 		}
+		if s.file, err = s.store.segment(s.start.Segment); err != nil {
+			return err
+		}
 		text, err = encodeStart(&s.start)
 		return err
 	}); err != nil {
@@ -88,6 +106,12 @@ func (s *Session) open(ctx context.Context) error {
 	}
 	if err := s.c.Agree(ctx, decodeStart(text, &s.start)); err != nil {
 		return err
+	}
+	// The cells come last: nothing is refused once they have changed.
+	if s.start.Resumed {
+		if err := s.fields.read(ctx, s.located); err != nil {
+			return fmt.Errorf("%w from %s: %w", ErrResume, s.start.File, err)
+		}
 	}
 	s.begin()
 	return nil
@@ -287,13 +311,10 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 		return refuse("its time %v s is not one of the time points, and it has no stepper's record", from.Time)
 	}
 	state, err := matchUnknowns(&s.cfg.Layout, from, s.cfg.Initial, s.log)
-	if err == nil && s.c.Size() > 1 {
-		err = allInBundles(&s.cfg.Layout, from)
-	}
 	if err != nil {
 		return refuse("%v", err)
 	}
-	if err := s.restoreFields(ctx, from); err != nil {
+	if s.located, err = locateFields(ctx, &s.cfg.Layout, from); err != nil {
 		return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
 	}
 	s.start = Start{

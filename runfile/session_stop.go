@@ -112,14 +112,10 @@ func (s *Session) logProgress(out Outcome) {
 	if !due && !out.Done && !out.Stop {
 		return
 	}
-	length := 0.0
-	if n := len(s.stats.StepLength); n > 0 {
-		length = s.stats.StepLength[n-1]
-	}
 	s.log.Info("progress", "run", s.cfg.Name, "segment", s.start.Segment,
-		"time", s.time, "end", s.cfg.end(), "step_length", length,
+		"time", s.time, "end", s.cfg.end(), "step_length", s.length,
 		"accepted", s.summary.Accepted, "rejected_since", s.attempts-p.attempts-steps,
-		"saved", s.start.Saved+len(s.times), "wall", now.Sub(s.opened).Round(time.Millisecond))
+		"saved", s.start.Saved+s.saved, "wall", now.Sub(s.opened).Round(time.Millisecond))
 	p.accepted, p.attempts, p.wall = s.accepted, s.attempts, now
 	if out.Stop {
 		s.log.Info("stopping", "run", s.cfg.Name, "segment", s.start.Segment, "reason", out.Reason)

@@ -3,6 +3,7 @@ package runfile
 import (
 	"context"
 
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -23,6 +24,30 @@ type store interface {
 	// exists looks for a file.
 	exists(file string) (bool, error)
 
-	writeSegment(ctx context.Context, number int, s *Solution, fields FieldReader) error
-	writeCheckpoint(ctx context.Context, k *Checkpoint, fields FieldReader) error
+	// segment begins the output of the segment of a number. No file changes yet.
+	segment(number int) (segmentFile, error)
+	writeCheckpoint(ctx context.Context, k *Checkpoint) error
+
+	// reserveCheckpoint makes a checkpoint that lacks the cells of its fields, and
+	// says where they are to go. completeCheckpoint publishes it when they are there,
+	// discardCheckpoint removes it.
+	reserveCheckpoint(ctx context.Context, k *Checkpoint) (place, error)
+	completeCheckpoint(ctx context.Context) error
+	discardCheckpoint() error
+
+	// filesystem is where all ranks find the files.
+	filesystem() vfs.FS
+}
+
+// segmentFile is the output of a segment while the session goes on.
+type segmentFile interface {
+	// publish adds the states and the attempts of a solution to the file, and gives it
+	// the settings. An error leaves the file as it was, unless it matches errUnsynced.
+	publish(ctx context.Context, add *Solution) error
+	// reserve makes room for the cells of one more state of the fields, and says
+	// where; they are in the file once their state is published. head has the
+	// settings and the layout.
+	reserve(ctx context.Context, head *Solution) (place, error)
+	// discard takes back what was reserved since the file was published.
+	discard() error
 }
