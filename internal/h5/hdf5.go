@@ -183,6 +183,8 @@ func (f libraryFile) ends() (want, got int64, err error) {
 	return int64(w), int64(g), err
 }
 
+func (f libraryFile) descriptor() int { return int(C.fs_descriptor(f.id())) }
+
 func (f libraryFile) objects() int { return int(C.fs_objects(f.id())) }
 
 // absolute is a path as the library has it. The caller frees it.
@@ -542,6 +544,9 @@ func (o *libraryObject) read(info Info, b buffer, s *slab) error {
 	}
 	defer closeSpaces(memory, file)
 	if o.native && info.Type == b.t && !o.attr {
+		if o.readDirect(info, b, s) {
+			return nil
+		}
 		d, err := o.dataset()
 		if err != nil {
 			return err

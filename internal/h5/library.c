@@ -103,7 +103,8 @@ hid_t fs_open(const char *name, int writable) {
 	return f;
 }
 
-static int descriptor(hid_t file) {
+// fs_descriptor is the file as the system knows it, or negative.
+int fs_descriptor(hid_t file) {
 	void *fd = NULL;
 	if (H5Fget_vfd_handle(file, H5P_DEFAULT, &fd) < 0 || fd == NULL) return -1;
 	return *(int *)fd;
@@ -113,7 +114,7 @@ static int descriptor(hid_t file) {
 int fs_end_of_file(hid_t file, unsigned long long *allocated, unsigned long long *size) {
 	hsize_t n;
 	struct stat st;
-	int fd = descriptor(file);
+	int fd = fs_descriptor(file);
 	if (fd < 0 || H5Fget_filesize(file, &n) < 0) return -1;
 	*allocated = n;
 	if (fstat(fd, &st) < 0) return -1;
@@ -124,7 +125,7 @@ int fs_end_of_file(hid_t file, unsigned long long *allocated, unsigned long long
 int fs_sync(hid_t file, int *err) {
 	int fd;
 	*err = 0;
-	if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 || (fd = descriptor(file)) < 0) return -1;
+	if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 || (fd = fs_descriptor(file)) < 0) return -1;
 	if (fsync(fd) == 0) return 0;
 	*err = errno;
 	return -1;
@@ -135,7 +136,7 @@ int fs_sync(hid_t file, int *err) {
 // what is left to write goes into memory.
 int fs_abandon(hid_t file) {
 #ifdef __linux__
-	int fd = descriptor(file), memory = memfd_create("abandoned", MFD_CLOEXEC);
+	int fd = fs_descriptor(file), memory = memfd_create("abandoned", MFD_CLOEXEC);
 	if (fd >= 0 && memory >= 0) dup2(memory, fd);
 	if (memory >= 0) close(memory);
 #endif
@@ -535,7 +536,7 @@ int fs_read_references(hid_t file, hid_t id, int attribute, void *to) {
 int fs_read_at(hid_t file, unsigned long long at, void *to, size_t n) {
 	hsize_t skip = 0;
 	hid_t p = H5Fget_create_plist(file);
-	int fd = descriptor(file), bad = p < 0 || H5Pget_userblock(p, &skip) < 0;
+	int fd = fs_descriptor(file), bad = p < 0 || H5Pget_userblock(p, &skip) < 0;
 	if (p >= 0) H5Pclose(p);
 	if (fd < 0 || bad) return -1;
 	for (size_t done = 0; done < n;) {

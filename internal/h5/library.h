@@ -50,6 +50,7 @@ void fs_end(void);
 
 hid_t fs_create(const char *name, int truncate);
 hid_t fs_open(const char *name, int writable);
+int fs_descriptor(hid_t file);
 int fs_end_of_file(hid_t file, unsigned long long *allocated, unsigned long long *size);
 int fs_sync(hid_t file, int *err);
 int fs_abandon(hid_t file);

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"reflect"
 	"slices"
@@ -78,10 +79,10 @@ func TestOthersReadListsThatGrew(t *testing.T) {
 	must(t, f.Extend("grown", 305))
 	must(t, f.Close())
 	runPython(t, "grown", name)
-	if _, err := exec.LookPath("h5dump"); err != nil {
-		t.Skip("no h5dump to compare with:", err)
-	}
 	dump, err := exec.Command("h5dump", "-d", "grown", name).CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("FIELDSTONE_REQUIRE_H5PY") == "" {
+		t.Skip("no h5dump to compare with")
+	}
 	for _, s := range []string{"STRSIZE H5T_VARIABLE", "CSET H5T_CSET_UTF8", "( 305 ) / ( H5S_UNLIMITED )", `"s299"`} {
 		if err != nil || !strings.Contains(string(dump), s) {
 			t.Errorf("h5dump says no %s: %v: %.500s", s, err, dump)
