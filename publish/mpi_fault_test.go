@@ -196,7 +196,7 @@ func TestAFaultOfOneRankIsOneErrorOnAllRanks(t *testing.T) {
 			onRankZero(t, c, func() error {
 				return checkBundle(vfs.OS, filepath.Join(t.TempDir(), "b"), domain, 5, host64, device32)
 			})
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 
@@ -274,7 +274,7 @@ func TestACallbackThatFailsOnOneRankIsOneErrorOnAllRanks(t *testing.T) {
 			if err := sameOutcome(t, c, publish(none, none)); err != nil {
 				t.Errorf("after all of that: %v", err)
 			}
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 
@@ -381,7 +381,7 @@ func TestPathsOfAllKinds(t *testing.T) {
 			}
 			must(t, c, os.Chdir(before))
 			onRankZero(t, c, func() error { return wantEntries(filepath.Join(dir, "cwd")) })
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 

@@ -82,7 +82,7 @@ func TestAFullDiskIsOneErrnoOnAllRanksWhateverPageIsMissing(t *testing.T) {
 			mpitest.Run(t, []int{2, 3}, func(t *mpitest.T, c *comm.Comm) {
 				fillUp(t, c, mountedDisk{vfs.OS, dir}, dir, domain)
 				onRankZero(t, c, func() error { return os.RemoveAll(filepath.Join(dir, StepName(1))) })
-			}, append(opts, mpitest.Limit(longLimit))...)
+			}, opts...)
 		})
 		if !mounted {
 			t.Log("the disk in memory has to do")

@@ -198,7 +198,7 @@ func TestALoadThatIsWrongOnOneRankChangesNothingOnAny(t *testing.T) {
 				t.Errorf("after all of that: %v", err)
 			}
 			must(t, c, r.close())
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 
@@ -303,6 +303,6 @@ func TestADamagedBundleChangesNothingOnAnyRank(t *testing.T) {
 				t.Errorf("the bundle as it was: %+v, %v", l, r.check(9))
 			}
 			must(t, c, r.close())
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }

@@ -129,7 +129,7 @@ func TestEveryDecompositionWritesTheSameBytesAndReadsThem(t *testing.T) {
 					}
 				}
 			}
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 
@@ -225,7 +225,7 @@ func TestABundleOfOneLaunchRestartsInAnother(t *testing.T) {
 				}
 				must(t, c, loadSized(c, filepath.Join(dir, StepName(int64(n))), n, 1+n%3, 8))
 			}
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 
@@ -308,7 +308,7 @@ func TestBundlesOfVersion1LoadOnAnyNumberOfRanks(t *testing.T) {
 				}
 			}
 		}
-	}, mpitest.Limit(longLimit))
+	})
 }
 
 func checkCells(t *mpitest.T, f *field.Field[float64], want func(i, j, k int) float64) {

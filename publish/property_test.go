@@ -176,7 +176,7 @@ func TestAnyLayoutRestartsInAnyOtherUnderMPI(t *testing.T) {
 					t.Fatalf("seed %d, %+v: load: %v", seed, r, err)
 				}
 			}
-		}, append(opts, mpitest.Limit(longLimit))...)
+		}, opts...)
 	})
 }
 
