@@ -61,7 +61,8 @@ type Service struct {
 }
 
 // NewService makes the service. It is collective; all ranks give the same
-// configuration and options. Unless the configuration is off, rank 0 makes the
+// configuration and options. When it has returned on one rank, all of them listen to
+// the signals of the configuration. Unless the configuration is off, rank 0 makes the
 // checkpoint directory and clears away what publications and removals of dead jobs
 // left in it.
 func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
@@ -93,18 +94,25 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
 	if !cfg.Checkpoint.off() {
+		s.listen() // before the last agreement: a rank that has its service knows that all listen
 		if err := s.prepare(ctx); err != nil {
+			s.Close()
 			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 		}
 	}
 	s.since = s.now()
-	if !cfg.Checkpoint.off() && len(cfg.Checkpoint.OnSignal) > 0 {
-		s.inbox = make(chan os.Signal, 1)
-		for _, name := range cfg.Checkpoint.OnSignal {
-			signal.Notify(s.inbox, signals[name])
-		}
-	}
 	return s, nil
+}
+
+// listen makes the signals of the configuration wait for the next MaybeSave.
+func (s *Service) listen() {
+	if len(s.cfg.Checkpoint.OnSignal) == 0 {
+		return
+	}
+	s.inbox = make(chan os.Signal, 1)
+	for _, name := range s.cfg.Checkpoint.OnSignal {
+		signal.Notify(s.inbox, signals[name])
+	}
 }
 
 // Close stops listening to signals and frees the memory that is kept between saves,
