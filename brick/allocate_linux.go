@@ -22,7 +22,9 @@ func allocatePart(f vfs.File, offset, size int64) error {
 	if err != nil {
 		return err
 	}
-	cerr := conn.Control(func(fd uintptr) { err = fallocate(int(fd), offset, size) })
+	cerr := conn.Control(func(fd uintptr) {
+		err = inPieces(offset, size, func(offset, n int64) error { return unix.Fallocate(int(fd), 0, offset, n) })
+	})
 	switch {
 	case cerr != nil:
 		return cerr
@@ -34,14 +36,14 @@ func allocatePart(f vfs.File, offset, size int64) error {
 	return nil
 }
 
-// fallocate goes on with smaller pieces after a signal, which on some filesystems
-// undoes the whole call.
-func fallocate(fd int, offset, size int64) error {
+// inPieces calls allocate until it has covered a range, with smaller pieces after each
+// signal, which on some filesystems undoes the whole call.
+func inPieces(offset, size int64, allocate func(offset, n int64) error) error {
 	const smallest = 1 << 20
 	piece, end := size, offset+size
 	for offset < end {
 		n := min(piece, end-offset)
-		switch err := unix.Fallocate(fd, 0, offset, n); err {
+		switch err := allocate(offset, n); err {
 		case nil:
 			offset += n
 		case unix.EINTR:

@@ -1,7 +1,7 @@
 // Package brick reads and writes global arrays that are spread over the ranks
 // of a communicator. Each rank owns one box of the domain, its brick; the file
 // is the whole array, x fastest, without header, padding or any trace of how it
-// was cut.
+// was cut, or the array is so a part of a file.
 //
 // A [Plan] is made once per layout: it checks on all ranks that the boxes tile
 // the domain exactly, and settles driver, rounds and staging memory. It then
@@ -13,6 +13,22 @@
 //	}
 //	defer plan.Close()
 //	sums, err := plan.Write(ctx, []brick.WriteJob{{Name: `field "psi"`, Path: path, Source: source}})
+//
+// # Parts of files
+//
+// An array may also be a part of a file that exists, such as one that another library
+// has laid out and closed: with Within, it begins at byte Offset of the file, at any
+// alignment, and what lies around it stays as it is. Several jobs of one call may be
+// parts of one file, as long as they don't overlap:
+//
+//	sums, err := plan.Write(ctx, []brick.WriteJob{
+//		{Name: `field "psi"`, Path: path, Source: psi, Within: true, Offset: 2424},
+//		{Name: `field "phi"`, Path: path, Source: phi, Within: true, Offset: 2424 + plan.FileSize()},
+//	})
+//
+// Such a file is never created and never truncated. If it ends before the array does it
+// is extended when it is written; when it is read that is a [*SizeError]. Errors about
+// it have its path beside the name of the job.
 //
 // # Collective or not
 //
@@ -32,19 +48,21 @@
 // no more open at once and agrees once for each further 128. (The steps of a window
 // are no agreements: the ranks meet in the memory that they share.)
 //
-// What the ranks must give alike (sizes, options, names and paths) is compared
-// before anything is created.
+// What the ranks must give alike (sizes, options, names, paths and offsets) is
+// compared before anything is created.
 //
 // # Full disks
 //
-// The space of all files is allocated before any rank writes. Where that
-// promises nothing (copy on write, networks, unknown filesystems) the files that
-// MPI-IO wrote are read back and their checksums compared, for its
-// implementations may call a write to a full disk a success.
+// The space of all files and parts is allocated before any rank writes. Where that
+// promises nothing (copy on write, networks, unknown filesystems, and parts of files,
+// whose space may be shared with a clone) what MPI-IO wrote is read back and the
+// checksums compared, for its implementations may call a write to a full disk a
+// success.
 //
 // # Checksums
 //
-// [Plan.Write] and [Plan.Read] return the CRC-64/NVME of each whole file. It is
+// [Plan.Write] and [Plan.Read] return the CRC-64/NVME of each array as it is on disk: of
+// the whole file, or of the part. It is
 // accumulated from the pieces that pass through each rank (see package pack), so
 // nothing is read twice and the number is the same for every decomposition.
 //

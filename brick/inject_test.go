@@ -1,6 +1,7 @@
 package brick_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,18 @@ import (
 const injectRanks = 3
 
 type injected struct {
-	mem *vfs.Mem
-	fs  [injectRanks]*vfs.Inject
+	mem   *vfs.Mem
+	fs    [injectRanks]*vfs.Inject
+	parts bool // of one file that is there, not two files
 }
+
+// The parts in that file, and what is in it.
+const (
+	injectedAt   = 377
+	injectedNext = injectedAt + 2*injectRanks*2*2*8 + 3
+)
+
+func injectedFile() []byte { return bytes.Repeat([]byte{0xA5}, 2*injectedNext) }
 
 func newInjected() *injected {
 	in := &injected{mem: vfs.NewMem()}
@@ -38,6 +48,14 @@ func newInjected() *injected {
 func (in *injected) run(t *testing.T, opts ...brick.Option) (write, read []error) {
 	t.Helper()
 	write, read = make([]error, injectRanks), make([]error, injectRanks)
+	pathA, pathB := "/a.bin", "/b.bin"
+	var atA, atB int64
+	if in.parts {
+		pathA, pathB, atA, atB = "/parts.h5", "/parts.h5", injectedAt, injectedNext
+		if err := vfs.WriteFile(in.mem, pathA, injectedFile(), 0o666, true); err != nil {
+			t.Fatal(err)
+		}
+	}
 	err := comm.Run(injectRanks, func(c *comm.Comm) error {
 		r := c.Rank()
 		box := grid.Box{Low: [3]int{2 * r, 0, 0}, Size: [3]int{2, 2, 2}}
@@ -48,16 +66,16 @@ func (in *injected) run(t *testing.T, opts ...brick.Option) (write, read []error
 		}
 		defer p.Close()
 		_, write[r] = p.Write(t.Context(), []brick.WriteJob{
-			{Name: `field "a"`, Path: "/a.bin", Source: make(cells, 8)},
-			{Name: `field "b"`, Path: "/b.bin", Source: make(cells, 8)},
+			{Name: `field "a"`, Path: pathA, Source: make(cells, 8), Within: in.parts, Offset: atA},
+			{Name: `field "b"`, Path: pathB, Source: make(cells, 8), Within: in.parts, Offset: atB},
 		})
 		if write[r] != nil {
 			return nil
 		}
 		sink := brick.SinkFunc(func(src []byte, first int64) error { return nil })
 		_, read[r] = p.Read(t.Context(), []brick.ReadJob{
-			{Name: `field "a"`, Path: "/a.bin", Sink: sink},
-			{Name: `field "b"`, Path: "/b.bin", Sink: sink},
+			{Name: `field "a"`, Path: pathA, Sink: sink, Within: in.parts, Offset: atA},
+			{Name: `field "b"`, Path: pathB, Sink: sink, Within: in.parts, Offset: atB},
 		})
 		return nil
 	})
@@ -65,6 +83,24 @@ func (in *injected) run(t *testing.T, opts ...brick.Option) (write, read []error
 		t.Fatal(err)
 	}
 	return write, read
+}
+
+// around checks what lies outside of the parts.
+func (in *injected) around() error {
+	got, err := vfs.ReadFile(in.mem, "/parts.h5", 1<<20)
+	if err != nil {
+		return err
+	}
+	const size = injectedNext - 3 - injectedAt
+	for _, at := range []int{injectedAt, injectedNext} {
+		if len(got) >= at+size {
+			copy(got[at:at+size], injectedFile())
+		}
+	}
+	if !bytes.Equal(got, injectedFile()) {
+		return fmt.Errorf("the file has changed around the parts: %x", got)
+	}
+	return nil
 }
 
 // leaks lists what is still open.
@@ -300,16 +336,18 @@ func TestAFaultOfOneRankIsTheErrorOfAll(t *testing.T) {
 func TestEachOperationFailsInTurn(t *testing.T) {
 	for _, d := range drivers() {
 		if d != brick.MPIIO { // which has files of its own
-			t.Run(d.String(), func(t *testing.T) { failInTurn(t, d) })
+			t.Run(d.String(), func(t *testing.T) { failInTurn(t, d, false) })
+			t.Run(d.String()+" parts", func(t *testing.T) { failInTurn(t, d, true) })
 		}
 	}
 }
 
-func failInTurn(t *testing.T, d brick.Driver) {
+func failInTurn(t *testing.T, d brick.Driver, parts bool) {
 	for rank := range injectRanks {
 		t.Run(fmt.Sprintf("rank %d", rank), func(t *testing.T) {
 			for i := 1; ; i++ {
 				in := newInjected()
+				in.parts = parts
 				in.fs[rank].FailAt(i, syscall.EIO)
 				write, read := in.run(t, brick.Using(d), brick.Sync(), brick.ReadBack())
 				if in.fs[rank].Count() < i {
@@ -336,6 +374,9 @@ func failInTurn(t *testing.T, d brick.Driver) {
 				}
 				if leaks := in.leaks(); leaks != nil {
 					t.Errorf("%s: left open: %v", op, leaks)
+				}
+				if err := in.around(); parts && err != nil {
+					t.Errorf("%s: %v", op, err)
 				}
 			}
 		})

@@ -14,13 +14,13 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// WriteJob is one file to write. Name says what it is in errors (`field "psi"`),
-// Path is the same on all ranks, Source yields this rank's cells: it is called with
-// ascending, adjoining ranges, by one goroutine at a time, and not at all on a rank
-// that has no cells. Sources of different jobs may be called at the same time, in
-// any order of the jobs. One that is a [pack.RowSource] too may be asked for rows
-// that lie apart instead, one that is a [pack.LendSource] for cells that go into the
-// file from where they are.
+// WriteJob is one file, or a part of one, to write. Name says what it is in errors
+// (`field "psi"`), Path is the same on all ranks, Source yields this rank's cells: it
+// is called with ascending, adjoining ranges, by one goroutine at a time, and not at
+// all on a rank that has no cells. Sources of different jobs may be called at the same
+// time, in any order of the jobs. One that is a [pack.RowSource] too may be asked for
+// rows that lie apart instead, one that is a [pack.LendSource] for cells that go into
+// the file from where they are.
 //
 // Within places the array in a file that exists: it begins at byte Offset, wherever
 // that is, and what lies around it stays as it is. The file is never created and never
@@ -35,9 +35,9 @@ type WriteJob struct {
 
 func (j WriteJob) id() job { return job{j.Name, j.Path, j.Within, j.Offset} }
 
-// ReadJob is one file to read. Sink receives this rank's cells in ascending,
-// adjoining ranges, by one goroutine at a time; those of different jobs may be
-// called at the same time.
+// ReadJob is one file, or a part of one, to read. Sink receives this rank's cells in
+// ascending, adjoining ranges, by one goroutine at a time; those of different jobs may
+// be called at the same time.
 //
 // Within reads an array that is a part of the file: it begins at byte Offset, and the
 // file goes on at least up to its end. Without Within, Offset is 0 and the file is the

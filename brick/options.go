@@ -136,9 +136,9 @@ func Round(bytes int64) Option {
 func Sync() Option { return func(o *options) { o.sync = true } }
 
 // ReadBack makes Write read every file again and compare checksums. Without it
-// that is done only where it must be: MPI-IO on a filesystem whose space can't be
-// promised beforehand, since MPI-IO implementations may call a write to a full
-// disk a success.
+// that is done only where it must be: MPI-IO in a part of a file, or on a filesystem
+// whose space can't be promised beforehand, since MPI-IO implementations may call a
+// write to a full disk a success.
 func ReadBack() Option { return func(o *options) { o.readBack = true } }
 
 // Logger receives, at debug level, the choice of driver, the hints in force and

@@ -42,6 +42,7 @@ var scenarios = []scenario{
 	{name: "hints reach the library", run: hintsInForce, mpiio: true},
 	{name: "files are read back where space is not promised", run: readBackOnRamfs},
 	{name: "a full disk that promises nothing", run: fullExt2},
+	{name: "parts beyond 4 GiB", run: farParts},
 	{name: "a failure in an earlier batch closes the later one", run: earlierBatch},
 	{name: "a path that is bad on rank 0 only", run: badPath(0), processes: true},
 	{name: "a path that is bad on rank 1 only", run: badPath(1), processes: true},
@@ -230,16 +231,19 @@ func fullExt2(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
 	}
 	planes := int(bytes) / 8 / c.Size()
 	box := grid.Box{Low: [3]int{0, 0, planes * c.Rank()}, Size: [3]int{2, 1, planes}}
+	path := filepath.Join(disk, "a.bin")
 	for _, staging := range []int64{16 << 10, 32 << 20} {
 		p, err := brick.NewPlan(t.Context(), c, [3]int{2, 1, planes * c.Size()}, box, brick.Float64, brick.Using(d), brick.Staging(staging))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.Write(t.Context(), []brick.WriteJob{{Name: `field "a"`, Path: filepath.Join(disk, "a.bin"), Source: ones{}}})
-		p.Close()
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(fmt.Sprint(err), `field "a": `) {
-			t.Errorf("staging %d: error is %v", staging, err)
+		for _, within := range []bool{false, true} { // the second one takes the file that the first one leaves
+			_, err = p.Write(t.Context(), []brick.WriteJob{{Name: `field "a"`, Path: path, Source: ones{}, Within: within}})
+			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(fmt.Sprint(err), `field "a": `) {
+				t.Errorf("staging %d, part %t: error is %v", staging, within, err)
+			}
 		}
+		p.Close()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ import (
 // bent is a filesystem that makes one mistake, as a bad driver would.
 type bent struct {
 	vfs.FS
-	flag  func(flag int) int
+	flag  func(name string, flag int) int
 	write func(f vfs.File, src []byte, offset int64) (int, error)
 	read  func(f vfs.File, dst []byte, offset int64) (int, error)
 }
@@ -30,7 +31,7 @@ type bentFile struct {
 
 func (b *bent) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	if b.flag != nil {
-		flag = b.flag(flag)
+		flag = b.flag(name, flag)
 	}
 	f, err := b.FS.OpenFile(name, flag, perm)
 	if err != nil {
@@ -118,7 +119,20 @@ func TestTheSuiteFindsMistakes(t *testing.T) {
 		{"a write is lost", bent{write: func(f vfs.File, src []byte, offset int64) (int, error) {
 			return len(src), nil
 		}}, "want 0x"},
-		{"a longer file keeps its end", bent{flag: func(flag int) int { return flag &^ os.O_TRUNC }}, "want 0"},
+		{"a longer file keeps its end", bent{flag: func(_ string, flag int) int { return flag &^ os.O_TRUNC }}, "want 0"},
+		{"the file of a part is created", bent{flag: func(name string, flag int) int { return flag | os.O_CREATE }}, "missing.bin"},
+		{"the file of a part loses its content", bent{flag: func(name string, flag int) int {
+			if path.Base(name) == "parts.bin" && flag&os.O_WRONLY != 0 {
+				flag |= os.O_TRUNC
+			}
+			return flag
+		}}, "a directory: rank 0: parts.bin: "},
+		{"a byte outside of a part is written", bent{write: func(f vfs.File, src []byte, offset int64) (int, error) {
+			if path.Base(f.Name()) == "parts.bin" {
+				_, _ = f.WriteAt([]byte{0x5A}, 0)
+			}
+			return f.WriteAt(src, offset)
+		}}, "parts.bin: byte 0 is 0x5a, want 0x1"},
 		{"a byte is read wrong", bent{read: func(f vfs.File, dst []byte, offset int64) (int, error) {
 			n, err := f.ReadAt(dst, offset)
 			dst[0] ^= 0x80

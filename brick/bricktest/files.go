@@ -116,15 +116,22 @@ func (s *suite) otherSizes() error {
 		text := fmt.Sprintf("%s has %d bytes: want %d", s.path("b.bin"), tc.size, size)
 		return errors.Join(s.agreed(err, `rank 0: read field "b": `+text), s.agreed(cerr, text), untouched(sinks))
 	})
-	return errors.Join(err, s.shrinks(f), s.works(f))
+	return errors.Join(err, s.shrinks(f, false), s.shrinks(f, true), s.works(f))
 }
 
-// shrinks lets a file lose its end while it is read: an error, never zeros.
-func (s *suite) shrinks(f *fixture) error {
+// shrinks lets a file, or the part of one, lose its end while it is read: an error,
+// never zeros.
+func (s *suite) shrinks(f *fixture, part bool) error {
 	if err := s.place(f); err != nil {
 		return err
 	}
 	jobs, sinks := s.read(f)
+	if part {
+		if err := s.put("b.bin", overlay(around(partStart), partStart, f.a.bytes(1))); err != nil {
+			return err
+		}
+		jobs[1].Within, jobs[1].Offset = true, partStart
+	}
 	if s.c.Rank() == 0 {
 		sinks[1].before = func(first, n int64) error {
 			if first > 0 {
@@ -135,7 +142,7 @@ func (s *suite) shrinks(f *fixture) error {
 			if err != nil {
 				return err
 			}
-			return errors.Join(file.Truncate(n*int64(f.a.Elem.Size())), file.Close())
+			return errors.Join(file.Truncate(jobs[1].Offset+n*int64(f.a.Elem.Size())), file.Close())
 		}
 	}
 	// What is read of the file that is too short is not its content.
@@ -171,36 +178,50 @@ func (h *calls) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+const batch = 128 // files that mpiio has open at once
+
+// counts are those of one write and one read.
+type counts struct{ write, read int64 }
+
+// countCalls counts the collective calls for files, or for parts of one.
+func (s *suite) countCalls(files int, staging int64, parts bool, more ...brick.Option) (counts, error) {
+	h := &calls{Handler: slog.DiscardHandler, counts: make(map[string]int64)}
+	a := array{Seed: 8, Size: [3]int{2, 2, 2 * s.c.Size()}}
+	box := grid.Box{Low: [3]int{0, 0, 2 * s.c.Rank()}, Size: [3]int{2, 2, 2}}
+	p, err := brick.NewPlan(s.ctx, s.c, a.Size, box, a.Elem, s.options(
+		append(more, brick.Staging(staging), brick.Logger(slog.New(h)))...)...)
+	if err != nil {
+		return counts{}, err
+	}
+	defer p.Close()
+	var writes []brick.WriteJob
+	var reads []brick.ReadJob
+	for i := range files {
+		name := fmt.Sprintf("%d.bin", i)
+		w := brick.WriteJob{Name: name, Path: s.path(name), Source: newSource(a, i, box)}
+		if parts {
+			w.Path, w.Within, w.Offset = s.path("parts.bin"), true, partStart+int64(i)*a.fileSize()
+		}
+		writes = append(writes, w)
+		reads = append(reads, brick.ReadJob{Name: name, Path: w.Path, Sink: newSink(a, i, box), Within: w.Within, Offset: w.Offset})
+	}
+	if parts {
+		if err := s.put("parts.bin", nil); err != nil {
+			return counts{}, err
+		}
+	}
+	if _, err := p.Write(s.ctx, writes); err != nil {
+		return counts{}, err
+	}
+	if _, err := p.Read(s.ctx, reads); err != nil {
+		return counts{}, err
+	}
+	return counts{h.counts["brick write"], h.counts["brick read"]}, nil
+}
+
 // constantCalls checks that what the ranks say to each other does not become more
 // with the number of files, or with that of rounds.
 func (s *suite) constantCalls() error {
-	type counts struct{ write, read int64 }
-	measure := func(files int, staging int64, more ...brick.Option) (counts, error) {
-		h := &calls{Handler: slog.DiscardHandler, counts: make(map[string]int64)}
-		a := array{Seed: 8, Size: [3]int{2, 2, 2 * s.c.Size()}}
-		box := grid.Box{Low: [3]int{0, 0, 2 * s.c.Rank()}, Size: [3]int{2, 2, 2}}
-		p, err := brick.NewPlan(s.ctx, s.c, a.Size, box, a.Elem, s.options(
-			append(more, brick.Staging(staging), brick.Logger(slog.New(h)))...)...)
-		if err != nil {
-			return counts{}, err
-		}
-		defer p.Close()
-		var writes []brick.WriteJob
-		var reads []brick.ReadJob
-		for i := range files {
-			name := fmt.Sprintf("%d.bin", i)
-			writes = append(writes, brick.WriteJob{Name: name, Path: s.path(name), Source: newSource(a, i, box)})
-			reads = append(reads, brick.ReadJob{Name: name, Path: s.path(name), Sink: newSink(a, i, box)})
-		}
-		if _, err := p.Write(s.ctx, writes); err != nil {
-			return counts{}, err
-		}
-		if _, err := p.Read(s.ctx, reads); err != nil {
-			return counts{}, err
-		}
-		return counts{h.counts["brick write"], h.counts["brick read"]}, nil
-	}
-	const batch = 128 // files that mpiio has open at once
 	cases := []struct {
 		name    string
 		files   int
@@ -216,14 +237,14 @@ func (s *suite) constantCalls() error {
 		cases = cases[:1]
 	}
 	for _, tc := range cases {
-		one, err := measure(1, 1<<20, tc.more...)
+		one, err := s.countCalls(1, 1<<20, false, tc.more...)
 		if err != nil {
 			return err
 		}
 		if one.write < 3 || one.read < 3 {
 			return fmt.Errorf("%s: collective calls are %+v for one file", tc.name, one)
 		}
-		many, err := measure(tc.files, tc.staging, tc.more...)
+		many, err := s.countCalls(tc.files, tc.staging, false, tc.more...)
 		if err != nil {
 			return err
 		}
@@ -252,7 +273,7 @@ func (s *suite) fullDisk() error {
 		{"one of two fits", 6, true},
 		{"both fit", 3, false},
 	}
-	return each(s, cases, func(tc fullCase) string { return tc.name }, func(tc fullCase) error {
+	err := each(s, cases, func(tc fullCase) string { return tc.name }, func(tc fullCase) error {
 		if err := s.clear(s.Full); err != nil {
 			return err
 		}
@@ -286,4 +307,5 @@ func (s *suite) fullDisk() error {
 		}
 		return errors.Join(err, s.clear(s.Full))
 	})
+	return errors.Join(err, s.fullPart())
 }

@@ -24,6 +24,10 @@ type layoutCase struct {
 	Round   int64
 	Durable bool // sync and read back
 	Before  bool // longer files stand at the paths
+
+	Parts  []int64 // where the arrays begin in files that are there, if they are parts
+	Shared bool    // all of them in one file
+	Stands int64   // bytes of these files before the write
 }
 
 // layouts lets rank 0 draw the cases and send them to the others, so that all
@@ -142,6 +146,9 @@ func drawLayout(t *rapid.T, ranks int) layoutCase {
 		Durable: rapid.IntRange(0, 15).Draw(t, "durable") == 0,
 		Before:  rapid.Bool().Draw(t, "before"),
 	}
+	if rapid.Bool().Draw(t, "parts") {
+		lc.drawParts(t)
+	}
 	lc.Writers = drawTiles(t, lc.Array.Size, rapid.IntRange(1, ranks).Draw(t, "writers"), "writers")
 	lc.Readers = drawTiles(t, lc.Array.Size, rapid.IntRange(1, ranks).Draw(t, "readers"), "readers")
 	// Between one element and everything at once, in not too many rounds.
@@ -151,6 +158,56 @@ func drawLayout(t *rapid.T, ranks int) layoutCase {
 	}
 	lc.Staging, lc.Round = limit("staging"), limit("round")
 	return lc
+}
+
+// drawParts draws where the arrays lie in files: anywhere, and in one file beside each
+// other in any order. The files end before, in or behind them.
+func (lc *layoutCase) drawParts(t *rapid.T) {
+	lc.Shared = rapid.Bool().Draw(t, "shared")
+	end := int64(0)
+	for range lc.Files {
+		offset := rapid.Int64Range(0, 5000).Draw(t, "gap")
+		if lc.Shared {
+			offset += end
+		}
+		lc.Parts = append(lc.Parts, offset)
+		end = offset + lc.Array.fileSize()
+	}
+	if lc.Shared {
+		lc.Parts = rapid.Permutation(lc.Parts).Draw(t, "order of parts")
+	}
+	lc.Stands = rapid.Int64Range(0, end+5000).Draw(t, "bytes before")
+}
+
+// names are those of the files, one for each array.
+func (lc *layoutCase) names() []string {
+	names := make([]string, lc.Files)
+	for i := range names {
+		names[i] = fmt.Sprintf("file %d.bin", i)
+		if lc.Shared {
+			names[i] = "shared.bin"
+		}
+	}
+	return names
+}
+
+// part says where an array lies.
+func (lc *layoutCase) part(i int) (within bool, offset int64) {
+	if lc.Parts == nil {
+		return false, 0
+	}
+	return true, lc.Parts[i]
+}
+
+// contents is what the file of a name must hold in the end.
+func (lc *layoutCase) contents(names []string, name string) []byte {
+	b := around(lc.Stands)
+	for i := range names {
+		if names[i] == name {
+			b = overlay(b, lc.Parts[i], lc.Array.bytes(i))
+		}
+	}
+	return b
 }
 
 // drawSize draws an array of one, two or three dimensions, along any axes.
@@ -207,11 +264,14 @@ func (s *suite) layout(lc layoutCase, writers, readers *comm.Comm) error {
 	if err := s.clear(s.Dir); err != nil {
 		return err
 	}
-	jobs := make([]string, lc.Files)
-	for i := range jobs {
-		jobs[i] = fmt.Sprintf("file %d.bin", i)
-		if lc.Before {
-			if err := s.put(jobs[i], longer(lc.Array.fileSize())); err != nil {
+	names := lc.names()
+	for _, name := range names {
+		before := longer(lc.Array.fileSize())
+		if lc.Parts != nil {
+			before = around(lc.Stands)
+		}
+		if lc.Before || lc.Parts != nil {
+			if err := s.put(name, before); err != nil {
 				return err
 			}
 		}
@@ -222,14 +282,14 @@ func (s *suite) layout(lc layoutCase, writers, readers *comm.Comm) error {
 	}
 	var err error
 	if writers != nil {
-		err = s.writeLayout(lc, writers, jobs, opts)
+		err = s.writeLayout(lc, writers, names, opts)
 	}
 	// Who does not write has to know that the files are there.
 	if err := s.c.Agree(s.ctx, err); err != nil {
 		return err
 	}
 	if readers != nil {
-		err = s.readLayout(lc, readers, jobs, opts)
+		err = s.readLayout(lc, readers, names, opts)
 	}
 	return err
 }
@@ -246,6 +306,7 @@ func (s *suite) writeLayout(lc layoutCase, c *comm.Comm, names []string, opts []
 	for i, name := range names {
 		sources[i] = newSource(lc.Array, i, box)
 		jobs[i] = brick.WriteJob{Name: name, Path: s.path(name), Source: sources[i]}
+		jobs[i].Within, jobs[i].Offset = lc.part(i)
 	}
 	crcs, err := plan.Write(s.ctx, jobs)
 	if err != nil {
@@ -253,6 +314,13 @@ func (s *suite) writeLayout(lc layoutCase, c *comm.Comm, names []string, opts []
 	}
 	for _, src := range sources {
 		err = errors.Join(err, src.complete())
+	}
+	if lc.Parts != nil {
+		err = errors.Join(err, checksums(lc.Array, names, crcs))
+		for _, name := range names {
+			err = errors.Join(err, s.holds(name, lc.contents(names, name)))
+		}
+		return err
 	}
 	err = errors.Join(err, s.compare(lc.Array, names, crcs))
 	return errors.Join(err, s.sums(c, names, lc.Array.fileSize(), crcs))
@@ -283,16 +351,14 @@ func (s *suite) readLayout(lc layoutCase, c *comm.Comm, names []string, opts []b
 	for i, name := range names {
 		sinks[i] = newSink(lc.Array, i, box)
 		jobs[i] = brick.ReadJob{Name: name, Path: s.path(name), Sink: sinks[i]}
+		jobs[i].Within, jobs[i].Offset = lc.part(i)
 	}
 	crcs, err := plan.Read(s.ctx, jobs)
 	if err != nil {
 		return err
 	}
-	for i, k := range sinks {
+	for _, k := range sinks {
 		err = errors.Join(err, k.complete())
-		if want := checksum(lc.Array.bytes(i)); crcs[i] != want {
-			err = errors.Join(err, fmt.Errorf("read: checksum of %s is %016x, want %016x", names[i], crcs[i], want))
-		}
 	}
-	return err
+	return errors.Join(err, checksums(lc.Array, names, crcs))
 }

@@ -77,6 +77,7 @@ func Faults(t testing.TB, c *comm.Comm, cfg Config) {
 		{"contexts that are cancelled", (*suite).cancellation},
 		{"files of another size", (*suite).otherSizes},
 		{"collective calls", (*suite).constantCalls},
+		{"parts of files", (*suite).badParts},
 		{"a full disk", (*suite).fullDisk},
 	})
 }
@@ -241,28 +242,45 @@ func (s *suite) works(f *fixture) error {
 
 // compare checks files byte by byte, on rank 0, and their checksums, on all.
 func (s *suite) compare(a array, names []string, crcs []uint64) error {
+	if err := checksums(a, names, crcs); err != nil {
+		return err
+	}
+	for i, name := range names {
+		if err := s.holds(name, a.bytes(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checksums compares those of arrays.
+func checksums(a array, names []string, crcs []uint64) error {
 	if len(crcs) != len(names) {
 		return fmt.Errorf("%d checksums for %d files", len(crcs), len(names))
 	}
 	for i, name := range names {
-		want := a.bytes(i)
-		if crc := checksum(want); crcs[i] != crc {
+		if crc := checksum(a.bytes(i)); crcs[i] != crc {
 			return fmt.Errorf("%s: checksum %016x, want %016x", name, crcs[i], crc)
 		}
-		if s.c.Rank() != 0 {
-			continue
-		}
-		got, err := vfs.ReadFile(s.FS, s.path(name), 1<<30)
-		if err != nil {
-			return err
-		}
-		if len(got) != len(want) {
-			return fmt.Errorf("%s: %d bytes, want %d", name, len(got), len(want))
-		}
-		for at := range got {
-			if got[at] != want[at] {
-				return fmt.Errorf("%s: byte %d is %#x, want %#x", name, at, got[at], want[at])
-			}
+	}
+	return nil
+}
+
+// holds checks a file byte by byte, on rank 0.
+func (s *suite) holds(name string, want []byte) error {
+	if s.c.Rank() != 0 {
+		return nil
+	}
+	got, err := vfs.ReadFile(s.FS, s.path(name), 1<<30)
+	if err != nil {
+		return err
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d bytes, want %d", name, len(got), len(want))
+	}
+	for at := range got {
+		if got[at] != want[at] {
+			return fmt.Errorf("%s: byte %d is %#x, want %#x", name, at, got[at], want[at])
 		}
 	}
 	return nil
