@@ -24,8 +24,7 @@ func TestSanitizers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), program, kernels+"devicetest.ptx", kernels+"devicetest.gfx942.hsaco", l.Kernels[0])
-			cmd.WaitDelay = time.Second
+			cmd := exec.Command(program, kernels+"devicetest.ptx", kernels+"devicetest.gfx942.hsaco", l.Kernels[0])
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
