@@ -244,7 +244,7 @@ func watchMutants(file string, from, to int, progress string) (at int, out strin
 			b, _ := os.ReadFile(progress)
 			at, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 			return at, text.String(), err
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			b, _ := os.ReadFile(progress)
 			if string(b) == last {
 				cmd.Process.Signal(syscall.SIGQUIT)
