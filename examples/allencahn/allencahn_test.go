@@ -38,7 +38,7 @@ func (set settings) bundle(increment int64) string {
 
 func runRanks(t *testing.T, ranks int, set settings) {
 	t.Helper()
-	err := comm.Run(ranks, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) }, comm.Watch(time.Minute))
+	err := comm.Run(ranks, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) })
 	if err != nil {
 		t.Fatal(err)
 	}
