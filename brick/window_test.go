@@ -141,7 +141,7 @@ func TestACancelledContextWhileTheWindowIsMade(t *testing.T) {
 			}
 			_, err = p.Write(t.Context(), []WriteJob{{Name: "a", Path: path, Source: numbered{size, box}}})
 			return err
-		}, comm.Watch(10*time.Second))
+		})
 		if err != nil {
 			t.Errorf("cancelled after %d looks: %v", looks, err)
 		}
