@@ -21,9 +21,11 @@ MUMAX := ./device/cuda/mumax
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
+# `deps` installs h5py and h5dump: tests that compare with them must not be skipped.
+export FIELDSTONE_REQUIRE_H5PY = 1
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -36,7 +38,7 @@ build: deps
 deps:
 	@scripts/deps
 
-test: deps test-go test-race test-mumax test-device-check test-openmpi test-mpich
+test: deps test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
@@ -47,6 +49,11 @@ test-go:
 # The race detector brings the checks of unsafe pointers along.
 test-race race: deps
 	go test -race -timeout=20m ./...
+
+# What HDF5 makes a difference to, without MPI.
+test-hdf5: deps
+	scripts/with-hdf5 go build ./...
+	scripts/with-hdf5 bash -c 'go test -race -timeout=20m $$(scripts/packages-with-mpi h5)'
 
 # The adapter to mumax³'s bindings, on the fake driver; see scripts/with-mumax.
 test-mumax: deps
@@ -65,8 +72,10 @@ test-openmpi test-mpich: test-%: deps
 lint: deps kernel-deps
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt differs:" $$files; exit 1; fi
 	go vet ./...
+	scripts/with-hdf5 go vet ./...
 	$(WITH) go vet ./...
 	go run $(STATICCHECK) ./...
+	scripts/with-hdf5 go run $(STATICCHECK) ./...
 	$(WITH) go run $(STATICCHECK) ./...
 	scripts/with-mumax go vet $(MUMAX)
 	scripts/with-mumax go run $(STATICCHECK) $(MUMAX)
@@ -113,12 +122,7 @@ big: deps
 
 # Every fuzz target of every package, FUZZTIME each.
 fuzz: deps
-	@go list -f '{{.Dir}}' ./... | while read -r dir; do \
-		for target in $$(grep -hos '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //'); do \
-			echo "$$dir $$target"; \
-			go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$dir" || exit 1; \
-		done; \
-	done
+	scripts/with-hdf5 scripts/fuzz $(FUZZTIME)
 
 clean:
 	rm -rf build
