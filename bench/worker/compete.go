@@ -139,13 +139,13 @@ func (w *worker) take(ctx context.Context, s *state, t turn) (seconds float64, e
 // timed runs f on all ranks from one point of time on, and returns how long it took
 // until the last of them was back.
 func (w *worker) timed(ctx context.Context, f func() error) (seconds float64, err error) {
-	start := []int64{now() + int64(lead)}
+	start := []int64{w.now() + int64(lead)}
 	if err := w.c.AllReduceInt64(ctx, comm.Max, start); err != nil {
 		return 0, err
 	}
-	sleepUntil(start[0])
+	w.sleepUntil(start[0])
 	err = f()
-	end := []int64{now()}
+	end := []int64{w.now()}
 	if err := w.c.Agree(ctx, err); err != nil {
 		return 0, err
 	}

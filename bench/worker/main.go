@@ -48,7 +48,7 @@ func measure(ctx context.Context, c *comm.Comm, job plan.Job, all map[string]con
 	if err := c.Agree(ctx, err); err != nil {
 		return err
 	}
-	w := &worker{c: c, job: job, all: all, memory: memory, encoder: json.NewEncoder(out)}
+	w := &worker{c: c, job: job, all: all, memory: memory, encoder: json.NewEncoder(out), now: now, sleepUntil: sleepUntil}
 	defer unreserve(memory.memory)
 	for _, k := range job.Launch.Cases {
 		if k.Ranks() != c.Size() {
@@ -69,6 +69,9 @@ type worker struct {
 	libraries libraries
 	before    *resident // see measureMemory
 	encoder   *json.Encoder
+
+	now        func() int64 // the clock of all ranks
+	sleepUntil func(t int64)
 }
 
 func (w *worker) report(l plan.Line) error {

@@ -315,28 +315,24 @@ func TestTheTimeIsThatOfTheLastRank(t *testing.T) {
 	}
 }
 
+// The clock goes on by what a turn takes, and by nothing else.
 func TestWhoIsSlowRests(t *testing.T) {
-	longest := int64(10e6) // of the yardstick's turns so far, and far more than most take
-	lasting := func(run func()) contestant {
+	clock := int64(0)
+	lasting := func(time int64) contestant {
 		return func(w *worker, s *state) (turn, error) {
+			w.now, w.sleepUntil = func() int64 { return clock }, func(t int64) { clock = t }
 			return turn{
-				run:   func() error { run(); return nil },
+				run:   func() error { clock += time; return nil },
 				check: func() error { return nil },
 			}, nil
 		}
 	}
-	k := small(plan.Save, 1, "yardstick", "slow", "fast")
-	k.Repeats = 6
+	k := small(plan.Save, 1, "yardstick", "slow", "slower", "fast")
+	k.Repeats, k.Seconds = 6, 3600
 	lines := measured(t, newJob(t, k), map[string]contestant{
-		"yardstick": lasting(func() {
-			began := now()
-			sleepUntil(began + 1e6)
-			longest = max(longest, now()-began)
-		}),
-		"slow": lasting(func() { sleepUntil(now() + 2*slow*longest) }),
-		"fast": lasting(func() {}),
+		"yardstick": lasting(1e6), "slow": lasting(slow * 1e6), "slower": lasting(slow*1e6 + 1e5), "fast": lasting(1),
 	})
-	for name, want := range map[string]int{"yardstick": 6, "slow": enough, "fast": 6} {
+	for name, want := range map[string]int{"yardstick": 6, "slow": 6, "slower": enough, "fast": 6} {
 		if got := len(lines[name].Seconds); got != want {
 			t.Errorf("%s had %d repetitions, not %d", name, got, want)
 		}
