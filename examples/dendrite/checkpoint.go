@@ -55,9 +55,14 @@ func method(m kobayashi.Model) (string, error) {
 
 func (k *checkpoints) close() { k.service.Close() }
 
-// restore continues from the bundle that the configuration asks for, if any.
-func (k *checkpoints) restore(ctx context.Context) error {
-	loaded, err := k.service.Restore(ctx, k.solver)
+// restore continues from the bundle that the configuration asks for, if any: one of
+// the same model, unless anyModel.
+func (k *checkpoints) restore(ctx context.Context, anyModel bool) error {
+	solver := k.solver
+	if anyModel {
+		solver.Method = ""
+	}
+	loaded, err := k.service.Restore(ctx, solver)
 	if err != nil || loaded == nil {
 		return err
 	}
@@ -77,18 +82,22 @@ func (k *checkpoints) maybeSave(ctx context.Context) (stop string, err error) {
 	return out.Reason, err
 }
 
+// save saves the state and returns the path of its bundle.
+func (k *checkpoints) save(ctx context.Context) (path string, err error) {
+	begin := time.Now()
+	if path, err = k.service.Save(ctx, k.solver); err == nil {
+		k.saved(path, begin)
+	}
+	return path, err
+}
+
 // saveLast saves the final state unless that was done.
 func (k *checkpoints) saveLast(ctx context.Context) error {
 	if k.cfg.Checkpoint.Directory == "" || k.lastAt == k.sim.increment {
 		return nil
 	}
-	begin := time.Now()
-	path, err := k.service.Save(ctx, k.solver)
-	if err != nil {
-		return err
-	}
-	k.saved(path, begin)
-	return nil
+	_, err := k.save(ctx)
+	return err
 }
 
 func (k *checkpoints) saved(path string, begin time.Time) {

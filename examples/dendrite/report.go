@@ -105,6 +105,16 @@ func (r *reporter) restarted(from string, sim *simulation) {
 	}
 }
 
+// segment tells which segment of a run begins.
+func (r *reporter) segment(run string, number int, sim *simulation) {
+	if r.mode != progressNone {
+		fmt.Fprintf(r.out, "segment %d of run %s begins at step %d\n", number, run, sim.increment)
+	}
+	if r.rank == 0 {
+		r.event("segment=%d start=%d", number, sim.increment)
+	}
+}
+
 func (r *reporter) saved(path string, sim *simulation, took time.Duration) {
 	if r.rank == 0 {
 		r.event("saved=%d nanoseconds=%d bundle=%s", sim.increment, took.Nanoseconds(), path)

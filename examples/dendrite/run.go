@@ -9,19 +9,37 @@ import (
 
 // run is the solver. It is collective: every rank calls it with the same
 // settings.
-func run(ctx context.Context, c *comm.Comm, set settings, out io.Writer) error {
+func run(ctx context.Context, c *comm.Comm, set settings, out io.Writer) (err error) {
 	say := newReporter(out, c.Rank(), set)
 	sim, err := newSimulation(c, set)
 	if err := c.Agree(ctx, err); err != nil {
 		return err
+	}
+	var files *runFiles
+	if set.Run.Name != "" {
+		if files, err = openRun(ctx, sim, set, say); err != nil {
+			return err
+		}
+		defer func() { err = files.close(ctx, err) }()
+		if set.Config, err = files.bundles(ctx, set.Config); err != nil {
+			return err
+		}
 	}
 	saves, err := newCheckpoints(ctx, sim, set.Config, say)
 	if err != nil {
 		return err
 	}
 	defer saves.close()
-	if err := saves.restore(ctx); err != nil {
+	// The files of a run record that its model is another one, and warn.
+	if err := c.Agree(ctx, saves.restore(ctx, files != nil)); err != nil {
 		return err
+	}
+	stepped := saves.maybeSave
+	if files != nil {
+		if err := files.begin(ctx, saves); err != nil {
+			return err
+		}
+		stepped = files.stepped
 	}
 
 	say.begin(sim)
@@ -33,7 +51,7 @@ func run(ctx context.Context, c *comm.Comm, set settings, out io.Writer) error {
 		if err := say.stepped(ctx, sim); err != nil {
 			return err
 		}
-		if stop, err = saves.maybeSave(ctx); err != nil {
+		if stop, err = stepped(ctx); err != nil {
 			return err
 		}
 	}
