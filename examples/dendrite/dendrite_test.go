@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
@@ -32,7 +31,7 @@ func small(dir string) settings {
 
 func runRanks(t *testing.T, ranks int, set settings) {
 	t.Helper()
-	err := comm.Run(ranks, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) }, comm.Watch(time.Minute))
+	err := comm.Run(ranks, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "hangs":
 		fmt.Printf("@ rank=0 pid=%d\nready\n", os.Getpid())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Hour)
 	case "restarts elsewhere":
 		fmt.Printf("@ rank=0 pid=%d\n@ restart=10 bundle=somewhere/step_10\n", os.Getpid())
 	case "is not killed":
@@ -174,7 +174,7 @@ func play(t *testing.T, r string) (*launch, options) {
 		t.Fatal(err)
 	}
 	l := &launch{name: "test run", ranks: 1, log: filepath.Join(t.TempDir(), "log"), event: func(event) {}, line: func(string) {}}
-	return l, options{mpi: "none", solver: self, limit: time.Minute}
+	return l, options{mpi: "none", solver: self, limit: 5 * time.Minute}
 }
 
 // mustBeGone looks for the process, which without a launcher is the only rank.
@@ -376,6 +376,6 @@ func storyOptions(t *testing.T) options {
 	}
 	return options{
 		solver: solver, mpi: "none", dir: filepath.Join(t.TempDir(), "a demo"),
-		cells: 30, steps: 70, every: 20, killAt: 2, limit: time.Minute,
+		cells: 30, steps: 70, every: 20, killAt: 2, limit: 5 * time.Minute,
 	}
 }
