@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// transferBytes is how much is moved at once between memory and a dataset.
+	// transferBytes is how much is moved at once between memory and a dataset. What is
+	// directBytes long in one piece needs no buffer.
 	transferBytes = 8 << 20
+	directBytes   = 1 << 20
 	// chunkBytes bounds the chunks of datasets. HDF5 allows less than 4 GiB.
 	chunkBytes = 1 << 30
 	// growBytes is about the size of the chunks of datasets that grow: a chunk is the
@@ -304,23 +306,35 @@ func (d dataset) write(ctx context.Context, f *h5.File, states [][]float64, have
 	if err := need[float64](f, d.path, have, len(states), d.dims, o); err != nil {
 		return err
 	}
-	rows := max(1, min(len(states), transferBytes/8/d.size()))
-	buffer := make([]float64, 0, rows*d.size())
+	rows := d.rows(len(states))
+	var buffer []float64
 	for first := 0; first < len(states); first += rows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		buffer = buffer[:0]
 		last := min(first+rows, len(states))
-		for _, state := range states[first:last] {
-			buffer = append(buffer, state[d.from:d.to]...)
+		from := states[first][d.from:d.to]
+		if rows > 1 {
+			buffer = buffer[:0]
+			for _, state := range states[first:last] {
+				buffer = append(buffer, state[d.from:d.to]...)
+			}
+			from = buffer
 		}
-		if err := h5.WriteSlab(f, d.path, buffer, d.start(have+first), d.count(last-first)); err != nil {
+		if err := h5.WriteSlab(f, d.path, from, d.start(have+first), d.count(last-first)); err != nil {
 			return err
 		}
-		o.count(len(buffer) * 8)
+		o.count(len(from) * 8)
 	}
 	return nil
+}
+
+// rows is how many of some rows are moved at once, by way of a buffer unless it is one.
+func (d dataset) rows(of int) int {
+	if d.size()*8 >= directBytes {
+		return 1
+	}
+	return max(1, min(of, transferBytes/8/max(d.size(), 1)))
 }
 
 // need makes room for more rows of a dataset behind those that the file has; without
@@ -661,18 +675,27 @@ func (d dataset) read(ctx context.Context, f *h5.File, rows []float64, first int
 		}
 		return nil
 	}
-	step := max(1, min(len(states), transferBytes/8/max(n, 1)))
-	buffer := make([]float64, step*n)
+	step := d.rows(len(states))
+	var buffer []float64
+	if step > 1 {
+		buffer = make([]float64, step*n)
+	}
 	for k := 0; k < len(states); k += step {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		count := min(step, len(states)-k)
-		if err := h5.ReadSlab(f, d.path, buffer[:count*n], d.start(first+k), d.count(count)); err != nil {
+		to := states[k][d.from:d.to]
+		if step > 1 {
+			to = buffer[:count*n]
+		}
+		if err := h5.ReadSlab(f, d.path, to, d.start(first+k), d.count(count)); err != nil {
 			return err
 		}
-		for i, state := range states[k : k+count] {
-			copy(state[d.from:d.to], buffer[i*n:])
+		if step > 1 {
+			for i, state := range states[k : k+count] {
+				copy(state[d.from:d.to], buffer[i*n:])
+			}
 		}
 	}
 	return nil
