@@ -25,7 +25,7 @@ export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell c
 export FIELDSTONE_REQUIRE_H5PY = 1
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-runfile bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -97,8 +97,15 @@ demo: build
 bench: bench-build
 	build/bench $(if $(filter-out 0 no false,$(QUICK)),-quick) $(if $(CASE),-case '$(CASE)')
 
+# Files of runs alone, against h5py.
+bench-runfile: deps
+	go build -o build/bench ./bench
+	scripts/with-hdf5 go build -o build/bench-runfile ./bench/runfile
+	build/bench -component 'run files' -results bench/results/runfile $(if $(filter-out 0 no false,$(QUICK)),-quick) $(if $(CASE),-case '$(CASE)')
+
 bench-build: deps bench-deps
 	go build -o build/bench ./bench
+	scripts/with-hdf5 go build -o build/bench-runfile ./bench/runfile
 	@for mpi in openmpi mpich; do bench/build-for $$mpi; done
 
 # What the peers need. The benchmark does without what can't be had.

@@ -57,7 +57,11 @@ func (r *launcher) run(ctx context.Context, l plan.Launch, use func(plan.Line)) 
 	if l.Component == plan.H5py {
 		program = []string{python, filepath.Join("bench", "peers", "h5py_peer.py"), path}
 	}
-	return r.start(ctx, r.command(l, program...), func(line []byte) error {
+	command := r.command(l, program...)
+	if l.Component == plan.RunFiles {
+		command = []string{filepath.Join(r.build, "bench-runfile"), path}
+	}
+	return r.start(ctx, command, func(line []byte) error {
 		var parsed plan.Line
 		if err := json.Unmarshal(line, &parsed); err != nil {
 			return fmt.Errorf("%q: %w", line, err)

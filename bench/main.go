@@ -31,7 +31,7 @@ func run() error {
 	only := flag.String("case", "", "only cases whose name matches this regular expression")
 	who := flag.String("contestants", "", "only these contestants of each case, by comma; the first is the yardstick")
 	var sel selection
-	flag.StringVar(&sel.component, "component", "", "only launches of this component: ompio, romio, mpich, h5py")
+	flag.StringVar(&sel.component, "component", "", "only launches of this component: ompio, romio, mpich, h5py, run files")
 	flag.IntVar(&sel.repeats, "repeats", 0, "repetitions of each case, instead of its own number")
 	bind := flag.String("bind", "none", "what Open MPI binds ranks to")
 	flag.Parse()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -32,12 +33,13 @@ func evaluate(m plan.Measure, r *results) entry {
 			e.Ratio, e.Spread, e.Note = ratio, spread, note
 		}
 	}
+	count := cmp.Or(m.Component, plan.DefaultComponent)
 	for _, name := range m.Cases {
 		if l := r.lines[key{plan.DefaultComponent, name, m.Ours}]; l != nil && l.Limit > 0 && l.Bytes > 0 {
 			consider(float64(l.Limit)/float64(l.Bytes), 0, false, fmt.Sprintf("%.1f MiB", float64(l.Bytes)/(1<<20)))
 		}
 		for _, component := range r.components {
-			if !m.Best && component != plan.DefaultComponent {
+			if !m.Best && component != count {
 				continue
 			}
 			for _, theirs := range m.Theirs {

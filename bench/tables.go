@@ -225,6 +225,9 @@ func tables(s *plan.Suite, r *results, entries []entry) []table {
 	add(ratioTable("Packing in chunks, one core", r, kind(plan.Kernel, true)))
 	add(ratioTable("Saving", r, kind(plan.Save, false)))
 	add(ratioTable("Restarting", r, kind(plan.Restart, false)))
+	add(ratioTable("Files of a run", r, func(c plan.Case) bool {
+		return c.Kind == plan.WriteRun || c.Kind == plan.ReadRun || c.Kind == plan.ReadRunField
+	}))
 	for _, g := range s.Growth {
 		add(growthTable(g, r))
 	}

@@ -12,6 +12,12 @@ const (
 	Bundle  Kind = "bundle"  // write that bundle; nothing is timed
 	Kernel  Kind = "kernel"  // copies in the memory of one rank
 	Memory  Kind = "memory"  // what a save needs beside the fields
+
+	// Files of a run, on one rank: a file with a distribution, profiles and a field,
+	// of so many cells each, at each saved state.
+	WriteRun     Kind = "write run"
+	ReadRun      Kind = "read run"       // what is no field
+	ReadRunField Kind = "read run field" // one state after the other
 )
 
 // Place is where the files are.
@@ -52,13 +58,16 @@ func (c Case) Bytes() int64 {
 
 // A Launch is one job of MPI.
 type Launch struct {
-	MPI       string // "openmpi" or "mpich"
-	Component string // of MPI-IO: "ompio", "romio" or "mpich"
+	MPI       string // "openmpi" or "mpich"; empty for RunFiles
+	Component string // of MPI-IO: "ompio", "romio" or "mpich"; or H5py, RunFiles
 	Ranks     int
 	Cases     []Case
 }
 
 func (l Launch) String() string {
+	if l.MPI == "" {
+		return l.Component
+	}
 	return fmt.Sprintf("%s/%s, %d ranks", l.MPI, l.Component, l.Ranks)
 }
 

@@ -22,6 +22,8 @@ type Measure struct {
 	Theirs    []string
 	Cases     []string
 	Best      bool // against the best component of MPI-IO, not the default one
+
+	Component string // of the jobs that count; empty: the default one
 }
 
 // A Growth is a series of cases in which one thing grows.
@@ -38,6 +40,9 @@ const DefaultComponent = "ompio"
 // processes and their own floor.
 const H5py = "h5py"
 
+// RunFiles marks, as a component, the jobs with files of runs. They use no MPI.
+const RunFiles = "run files"
+
 // An Effort is what a form of the benchmark may take: repetitions in a launch, launches
 // of each component, and the sizes.
 type Effort struct {
@@ -51,13 +56,14 @@ type Effort struct {
 	compare   int // against libraries and the common scheme, which take long
 	disk      int
 	restart   int
+	states    int  // of a run
 	everybody bool // all contestants, not only those of the summary
 }
 
 // The forms.
 var (
-	Full  = Effort{repeats: 9, seconds: 4, kernels: 12, rounds: 3, kernel: 256, save: 256, wide: 256, compare: 256, disk: 256, restart: 256, everybody: true}
-	Quick = Effort{repeats: 4, seconds: 0.3, kernels: 6, rounds: 1, kernel: 128, save: 160, wide: 160, compare: 128, disk: 128, restart: 128}
+	Full  = Effort{repeats: 9, seconds: 4, kernels: 12, rounds: 3, kernel: 256, save: 256, wide: 256, compare: 256, disk: 256, restart: 256, states: 4, everybody: true}
+	Quick = Effort{repeats: 4, seconds: 0.3, kernels: 6, rounds: 1, kernel: 128, save: 160, wide: 160, compare: 128, disk: 128, restart: 128, states: 2}
 )
 
 // NewSuite is the suite of a form.
@@ -203,6 +209,18 @@ func NewSuite(e Effort) *Suite {
 
 	target(Measure{Name: "extra memory of a save: allowed / taken", Must: 1, Ours: "fieldstone", Cases: memory})
 
+	// Files of a run, against h5py. A state has three unknowns.
+	runs := Launch{Component: RunFiles, Ranks: 1}
+	file := func(name string, must float64, kind Kind, unknowns int, vary ...variation) {
+		vary = append(vary, processes(1, 1, 1), cells(256, 64, 64), fields(unknowns*e.states), halo(0))
+		n := add(&runs, situation(kind, vary...), "h5py", "fieldstone")
+		target(Measure{Name: name, Must: must, Ours: "fieldstone", Theirs: []string{"h5py"}, Cases: []string{n}, Component: RunFiles})
+	}
+	file("run file write, tmpfs / h5py", 1, WriteRun, 3)
+	file("run file write, disk + fsync / h5py + fsync", 1, WriteRun, 3, withFsync)
+	file("run file read, tmpfs / h5py", 1, ReadRun, 2)
+	file("field of a run file read, tmpfs / h5py", 1, ReadRunField, 1)
+
 	var rest []Launch
 	if e.everybody {
 		rest = s.vary(e, add)
@@ -235,7 +253,7 @@ func NewSuite(e Effort) *Suite {
 			s.Launches = append(s.Launches, k)
 		}
 	}
-	s.Launches = append(s.Launches, rest...)
+	s.Launches = append(append(s.Launches, runs), rest...)
 	return s
 }
 
