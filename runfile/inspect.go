@@ -25,6 +25,7 @@ type Info struct {
 	Commit, CodeVersion string
 
 	Settings record.Record
+	Hashes   int // of the settings that [Faults] has found right
 	Layout   Layout
 	Times    []float64
 	Unknowns []Stored
@@ -79,17 +80,14 @@ func (i *Info) Segment() (number int, ok bool) {
 func precedes(times []float64, start float64) bool { return len(times) > 0 && times[0] < start }
 
 // Inspect tells what a file holds, output or checkpoint, without reading the values of
-// its unknowns. The error is the first that is wrong with it; the result is never nil,
-// and has what could be read all the same.
-func Inspect(ctx context.Context, path string, opts ...Option) (*Info, error) {
+// its unknowns, and what is wrong with it as far as that shows. The error says that the
+// file can't be judged. The result is never nil, and has what could be read.
+func Inspect(ctx context.Context, path string, opts ...Option) (*Info, []error, error) {
 	i, faults, err := look(ctx, path, false, opts)
-	if err == nil && len(faults) > 0 {
-		err = faults[0]
-	}
 	if err != nil {
 		err = fmt.Errorf("inspect: %w", err)
 	}
-	return i, err
+	return i, faults, err
 }
 
 // An inspector looks at the parts of a file, one after another, whatever is wrong with

@@ -17,6 +17,15 @@ import (
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
+// inspect makes an error of the first fault.
+func inspect(ctx context.Context, path string, opts ...Option) (*Info, error) {
+	i, faults, err := Inspect(ctx, path, opts...)
+	if err == nil && len(faults) > 0 {
+		err = faults[0]
+	}
+	return i, err
+}
+
 func TestInspectTellsWhatAnOutputHolds(t *testing.T) {
 	closed(t)
 	path := filepath.Join(t.TempDir(), "run.h5")
@@ -24,7 +33,7 @@ func TestInspectTellsWhatAnOutputHolds(t *testing.T) {
 	if err := WriteOutput(t.Context(), path, s, Fields(fieldValues)); err != nil {
 		t.Fatal(err)
 	}
-	i, err := Inspect(t.Context(), path, noWarnings(t))
+	i, err := inspect(t.Context(), path, noWarnings(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +79,7 @@ func TestInspectTellsWhatACheckpointHolds(t *testing.T) {
 	if err := WriteCheckpoint(t.Context(), dir, "run", k); err != nil {
 		t.Fatal(err)
 	}
-	i, err := Inspect(t.Context(), CheckpointFile(dir, "run"), noWarnings(t))
+	i, err := inspect(t.Context(), CheckpointFile(dir, "run"), noWarnings(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +98,7 @@ func TestInspectReadsEveryVersion(t *testing.T) {
 	closed(t)
 	for _, version := range formats {
 		for _, kind := range []string{"output", "checkpoint"} {
-			i, err := Inspect(t.Context(), filepath.Join("testdata/golden", kind+"."+version+".h5"), noWarnings(t))
+			i, err := inspect(t.Context(), filepath.Join("testdata/golden", kind+"."+version+".h5"), noWarnings(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +147,7 @@ func TestInspectTellsWhatItCan(t *testing.T) {
 				t.Fatal(err)
 			}
 			apply(t, path, c.do)
-			i, err := Inspect(t.Context(), path)
+			i, err := inspect(t.Context(), path)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%v", err)
 			}
@@ -390,7 +399,7 @@ func TestOutlineIsTheOutputWithoutStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, number := range map[string]int{files[0]: 1, files[1]: 2, joined: 0} {
-		i, err := Inspect(t.Context(), file)
+		i, err := inspect(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestWithoutHDF5EveryCallSaysSo(t *testing.T) {
 		},
 		"Verify":         func(ctx context.Context) error { _, err := Verify(ctx, last); return err },
 		"Faults":         func(ctx context.Context) error { _, _, err := Faults(ctx, last); return err },
-		"Inspect":        func(ctx context.Context) error { _, err := Inspect(ctx, last); return err },
+		"Inspect":        func(ctx context.Context) error { _, _, err := Inspect(ctx, last); return err },
 		"Outline":        func(ctx context.Context) error { _, err := Outline(ctx, []string{last}); return err },
 		"ReadOutput":     func(ctx context.Context) error { _, err := ReadOutput(ctx, []string{last}); return err },
 		"ReadRun":        func(ctx context.Context) error { _, err := ReadRun(ctx, dir, name); return err },

@@ -31,15 +31,11 @@ func Verify(ctx context.Context, path string, opts ...Option) (Verified, error) 
 	if err != nil {
 		return Verified{}, err
 	}
-	v := Verified{Version: i.Version, Checkpoint: i.State != nil, Ours: i.Ours, States: len(i.Times)}
-	if i.Ours {
-		v.Hashes, _ = checkHashes(i.File, i.Settings)
-	}
-	return v, nil
+	return Verified{Version: i.Version, Checkpoint: i.State != nil, Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times)}, nil
 }
 
-// Faults reads all of a file, output or checkpoint, and returns everything that is
-// wrong with it, each with the file and the object. The values of fields are not read,
+// Faults is [Inspect] that reads all of a file, and returns everything that is wrong with
+// it, each with the file and the object. The values of fields are not read,
 // but their shapes are checked, and in files of ours that the file has them all. Of a
 // file that this package wrote the hashes of the settings are computed again. Of a
 // checkpoint that has the name of a run's, the state that it counts must be in a
@@ -50,7 +46,8 @@ func Verify(ctx context.Context, path string, opts ...Option) (Verified, error) 
 func Faults(ctx context.Context, path string, opts ...Option) (*Info, []error, error) {
 	i, faults, err := look(ctx, path, true, opts)
 	if err == nil && i.Ours {
-		_, wrong := checkHashes(path, i.Settings)
+		var wrong []error
+		i.Hashes, wrong = checkHashes(path, i.Settings)
 		faults = append(faults, wrong...)
 	}
 	if err == nil && i.State != nil {
@@ -119,7 +116,10 @@ func checkSaved(ctx context.Context, file string, k *Checkpoint) error {
 	if !slices.ContainsFunc(segments, func(s Segment) bool { return s.Number == k.Segment }) {
 		return in(file, "checkpoint/segment", ErrMismatch, "it is %d, and there is no %s", k.Segment, path)
 	}
-	segment, err := Inspect(ctx, path, Warn(func(string) {}))
+	segment, faults, err := Inspect(ctx, path, Warn(func(string) {}))
+	if err == nil && len(faults) > 0 {
+		err = faults[0]
+	}
 	if err != nil {
 		return in(file, "checkpoint/segment", ErrMismatch, "it is %d, which can't be read: %v", k.Segment, err)
 	}

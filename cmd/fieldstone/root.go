@@ -101,11 +101,12 @@ func (a *app) report(command, path string, err error) {
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fieldstone",
-		Short: "Look at checkpoint bundles",
-		Long: `fieldstone shows, lists, verifies and compares checkpoint bundles.
-It changes nothing, and needs no MPI.
+		Short: "Look at checkpoint bundles and the files of runs",
+		Long: `fieldstone shows, lists, verifies and compares checkpoint bundles, and shows,
+verifies, compares and joins the files of runs, if it was built with HDF5. It changes
+none of them, and needs no MPI.
 
-Exit status: 0 when all is well, 1 when a bundle is damaged or bundles differ,
+Exit status: 0 when all is well, 1 when something is damaged or differs,
 2 for wrong usage or when something can't be read, 130 when interrupted.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -122,7 +123,8 @@ Exit status: 0 when all is well, 1 when a bundle is damaged or bundles differ,
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misused(c, err) })
-	root.AddCommand(newShow(a), newLs(a), newVerify(a), newDiff(a), newVersion(a))
+	root.AddCommand(newShow(a), newLs(a), newVerify(a), newDiff(a),
+		newSegments(a), newSettings(a), newJoin(a), newXDMF(a), newVersion(a))
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	return root
@@ -170,5 +172,15 @@ func completeBundles(most int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+}
+
+// completePaths makes the shell offer anything for up to most arguments.
+func completePaths(most int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveDefault
 	}
 }

@@ -35,11 +35,22 @@ func TestUsage(t *testing.T) {
 		{[]string{"--frob"}, 2, "", "fieldstone: unknown flag: --frob\n"},
 		{[]string{"ls", "--frob"}, 2, "", "fieldstone: unknown flag: --frob\ntry 'fieldstone ls --help'\n"},
 		{[]string{"ls", "a", "b"}, 2, "", "fieldstone: ls: want one directory of bundles, got 2 arguments\n"},
-		{[]string{"show"}, 2, "", "fieldstone: show: want a bundle or a directory of bundles\n"},
-		{[]string{"show", "a", "b"}, 2, "", "fieldstone: show: want a bundle or a directory of bundles, got 2 arguments\n"},
+		{[]string{"show"}, 2, "", "fieldstone: show: want a bundle, a directory of bundles or a run file\n"},
+		{[]string{"show", "a", "b"}, 2, "", "fieldstone: show: want a bundle, a directory of bundles or a run file, got 2 arguments\n"},
 		{[]string{"show", "--json=maybe", "a"}, 2, "", "fieldstone: invalid argument \"maybe\" for \"--json\" flag"},
-		{[]string{"verify"}, 2, "", "fieldstone: verify: want a bundle or a directory of bundles\n"},
+		{[]string{"verify"}, 2, "", "fieldstone: verify: want a bundle, a run file or a directory of them\n"},
 		{[]string{"verify", ""}, 2, "", "fieldstone: verify: an argument is empty\n"},
+		{[]string{"settings"}, 2, "", "fieldstone: settings: want a run file, and a section at most\ntry 'fieldstone settings --help'\n"},
+		{[]string{"settings", "a", "b", "c"}, 2, "", "fieldstone: settings: want a run file, and a section at most, got 3 arguments\n"},
+		{[]string{"settings", "diff", "a"}, 2, "", "fieldstone: diff: want two run files\ntry 'fieldstone settings diff --help'\n"},
+		{[]string{"settings", "diff", "-q", "--json", "a", "b"}, 2, "", "fieldstone: if any flags in the group [quiet json] are set none of the others can be"},
+		{[]string{"segments", "a"}, 2, "", "fieldstone: segments: want a directory and the name of a run\n"},
+		{[]string{"join", "-o", "c.h5"}, 2, "", "fieldstone: join: want the files to join\n"},
+		{[]string{"join", "a.h5", "b.h5"}, 2, "", "fieldstone: join: want the name of the joined file, -o OUT\ntry 'fieldstone join --help'\n"},
+		{[]string{"join", "a.h5", "-o"}, 2, "", "fieldstone: flag needs an argument: 'o' in -o\n"},
+		{[]string{"xdmf"}, 2, "", "fieldstone: xdmf: want a run file, or the segments of a run\n"},
+		{[]string{"xdmf", "a.h5", "b.h5"}, 2, "", "fieldstone: xdmf: several files need the name of the XDMF file, -o OUT\n"},
+		{[]string{"xdmf", "--json", "a.h5"}, 2, "", "fieldstone: unknown flag: --json\n"},
 		{[]string{"version", "now"}, 2, "", "fieldstone: version: want no arguments, got 1 argument\n"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
@@ -59,10 +70,10 @@ func TestUsage(t *testing.T) {
 }
 
 func TestHelpOfEachCommandSaysTheExitStatuses(t *testing.T) {
-	for _, name := range []string{"show", "ls", "verify", "diff"} {
-		o := mustRun(t, 0, name, "--help")
+	for _, name := range []string{"show", "ls", "verify", "diff", "settings", "settings diff", "segments", "join", "xdmf"} {
+		o := mustRun(t, 0, append(strings.Fields(name), "--help")...)
 		for _, want := range []string{"Exit status:", "Examples:", "--json"} {
-			if !strings.Contains(o.out, want) {
+			if !strings.Contains(o.out, want) && !(name == "xdmf" && want == "--json") { // XDMF is its output
 				t.Errorf("%s --help has no %q", name, want)
 			}
 		}
@@ -77,15 +88,22 @@ func TestCompletion(t *testing.T) {
 	}
 	// The last line of the hidden command has the directive to the shell:
 	// directories, or no files.
-	const directories, nothing = ":16\n", ":4\n"
+	const directories, nothing, anything, runFiles = ":16\n", ":4\n", ":0\n", ":8\n"
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"show", ""}, directories},
+		{[]string{"show", ""}, anything},
 		{[]string{"show", "a", ""}, nothing},
 		{[]string{"ls", ""}, directories},
-		{[]string{"verify", "a", "b", ""}, directories},
+		{[]string{"verify", "a", "b", ""}, anything},
+		{[]string{"settings", ""}, runFiles},
+		{[]string{"settings", "a", ""}, nothing},
+		{[]string{"settings", "diff", "a", ""}, runFiles},
+		{[]string{"join", "a", ""}, runFiles},
+		{[]string{"xdmf", "a", ""}, runFiles},
+		{[]string{"segments", ""}, directories},
+		{[]string{"segments", "a", ""}, nothing},
 		{[]string{"diff", "a", ""}, directories},
 		{[]string{"diff", "a", "b", ""}, nothing},
 		{[]string{"version", ""}, nothing},

@@ -19,24 +19,29 @@ func newShow(a *app) *cobra.Command {
 	var withStats, asJSON bool
 	c := &cobra.Command{
 		Use:   "show PATH",
-		Short: "Show what a bundle, or each bundle of a directory, holds",
-		Long: `Show what a bundle, or each bundle of a directory, holds.
+		Short: "Show what a bundle, each bundle of a directory, or a run file holds",
+		Long: `Show what a bundle, each bundle of a directory, or a file of a run holds.
 
 Of a directory of bundles each is shown in a line, newest first, but not those
-that were set aside (.damaged, .superseded). The contents are not verified.
+that were set aside (.damaged, .superseded). A file of a run is known by its content,
+whatever its name. The contents are not verified.
 
-Exit status: 0, or 1 when a bundle is damaged as far as its structure and sizes
-tell, or 2 for wrong usage or when something can't be read.`,
+Exit status: 0, or 1 when a bundle or a file is damaged as far as its structure and
+sizes tell, or 2 for wrong usage or when something can't be read.`,
 		Example: `  fieldstone show results/ckpt/step_40
   fieldstone show --stats results/ckpt
-  fieldstone show --json results/ckpt/step_40`,
-		Args:              arguments(1, 1, "a bundle or a directory of bundles"),
-		ValidArgsFunction: completeBundles(1),
+  fieldstone show --json results/ckpt/step_40
+  fieldstone show results/decay.segment0001.h5`,
+		Args:              arguments(1, 1, "a bundle, a directory of bundles or a run file"),
+		ValidArgsFunction: completePaths(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if isRunFile(args[0]) {
+				return a.showRun(c.Context(), args[0], withStats, asJSON)
+			}
 			return a.show(c.Context(), args[0], withStats, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&withStats, "stats", false, "read the fields: smallest, largest and mean value, number of NaNs")
+	c.Flags().BoolVar(&withStats, "stats", false, "read the values: smallest, largest and mean one, number of NaNs")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return c
 }

@@ -13,20 +13,27 @@ func newVerify(a *app) *cobra.Command {
 	var quiet, asJSON bool
 	c := &cobra.Command{
 		Use:   "verify PATH...",
-		Short: "Check the structure, the sizes and the checksums of bundles",
-		Long: `Check the structure, the sizes and the checksums of bundles.
+		Short: "Check bundles, and the files of runs",
+		Long: `Check the structure, the sizes and the checksums of bundles, and the files of runs.
 
-A PATH is a bundle, or a directory of bundles; of a directory all bundles are
-checked, newest first, but not those that were set aside (.damaged, .superseded).
-Every damaged file is named. A bundle without checksums (format version 1, or
-another writer) is checked by size, and the output says so.
+A PATH is a bundle, a file of a run, or a directory of them. Of a directory all
+bundles are checked, newest first, but not those that were set aside (.damaged,
+.superseded), and all files of runs. Every damaged file of a bundle is named, and
+every object of a run file with which something is wrong.
 
-Exit status: 0 when all bundles are good, 1 when one is damaged, 2 for wrong usage
+A bundle without checksums (format version 1, or another writer) is checked by size,
+and the output says so. Of a run file structure, version, shapes and the mark that it
+is complete are checked, and that a checkpoint counts no state that its segment lacks.
+The hashes of its settings are computed again if fieldstone wrote it; those of other
+writers can't be, and the output says so. The values of fields aren't read.
+
+Exit status: 0 when all is good, 1 when something is damaged, 2 for wrong usage
 or when something can't be read.`,
 		Example: `  fieldstone verify results/ckpt/step_40
-  fieldstone verify results/ckpt`,
-		Args:              arguments(1, anyNumber, "a bundle or a directory of bundles"),
-		ValidArgsFunction: completeBundles(anyNumber),
+  fieldstone verify results/decay.checkpoint.h5
+  fieldstone verify results/ckpt results`,
+		Args:              arguments(1, anyNumber, "a bundle, a run file or a directory of them"),
+		ValidArgsFunction: completePaths(anyNumber),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.verify(c.Context(), args, quiet, asJSON)
 		},
@@ -61,54 +68,107 @@ const (
 )
 
 func (a *app) verify(ctx context.Context, paths []string, quiet, asJSON bool) error {
-	status := statusGood
-	verdicts := []verdict{}
+	v := verification{app: a, quiet: quiet || asJSON, bundles: []verdict{}, runs: []runVerdict{}}
 	for _, path := range paths {
-		bundles, directory, err := bundlesAt(path)
-		if err != nil {
-			a.report("verify", path, err)
-			status = statusFailed
-			continue
-		}
-		if len(bundles) == 0 {
-			a.report("verify", path, errors.New("no bundles but such that were set aside"))
-			status = statusFailed
-		}
-		for _, e := range bundles {
-			v, err := a.verifyBundle(ctx, e)
-			if err != nil {
-				return err
-			}
-			if directory && v.State != stateGood && e.gone() {
-				continue
-			}
-			status = max(status, v.status())
-			verdicts = append(verdicts, v)
-			for _, f := range v.Faults {
-				if f.File == "" {
-					a.complain("verify %s: %s", v.Path, f.Reason)
-				} else {
-					a.complain("verify %s: %s: %s", v.Path, f.File, f.Reason)
-				}
-			}
-			if v.Error != nil {
-				a.complain("verify %s: %s", v.Path, *v.Error)
-			}
-			if !quiet && !asJSON {
-				fmt.Fprintln(a.out, oneLine(v.String()))
-				if err := a.out.Flush(); err != nil {
-					return outputError(err)
-				}
-			}
-		}
-	}
-	if asJSON {
-		if err := writeJSON(a.out, map[string]any{"bundles": verdicts}); err != nil {
+		if err := v.path(ctx, path); err != nil {
 			return err
 		}
 	}
-	if status != statusGood {
-		return statusError(status)
+	if asJSON {
+		if err := writeJSON(a.out, map[string]any{"bundles": v.bundles, "run_files": v.runs}); err != nil {
+			return err
+		}
+	}
+	if v.status != statusGood {
+		return statusError(v.status)
+	}
+	return nil
+}
+
+// verification is one call of the command.
+type verification struct {
+	*app
+	quiet   bool
+	status  int
+	bundles []verdict
+	runs    []runVerdict
+}
+
+// failed says that nothing at a path could be verified.
+func (v *verification) failed(path string, err error) {
+	v.report("verify", path, err)
+	v.status = statusFailed
+}
+
+// path verifies what is at a path. It returns an error only when it was interrupted, or
+// the output can't be written.
+func (v *verification) path(ctx context.Context, path string) error {
+	if isRunFile(path) {
+		return v.runFile(ctx, path, false)
+	}
+	bundles, directory, err := bundlesAt(path)
+	var files []string
+	if directory && (err == nil || errors.Is(err, errNoBundles)) {
+		var listing error
+		if files, listing = runFilesIn(path); listing != nil {
+			err = listing
+		}
+	}
+	if err != nil && (!errors.Is(err, errNoBundles) || len(files) == 0) {
+		v.failed(path, err)
+		return nil
+	}
+	if len(bundles) == 0 && len(files) == 0 {
+		v.failed(path, errors.New("no bundles but such that were set aside"))
+	}
+	for _, e := range bundles {
+		if err := v.bundle(ctx, e, directory); err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		if err := v.runFile(ctx, file, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verification) bundle(ctx context.Context, e *entry, listed bool) error {
+	b, err := v.verifyBundle(ctx, e)
+	if err != nil {
+		return err
+	}
+	if listed && b.State != stateGood && e.gone() {
+		return nil
+	}
+	v.status = max(v.status, b.status())
+	v.bundles = append(v.bundles, b)
+	for _, f := range b.Faults {
+		v.fault(b.Path, f.File, f.Reason)
+	}
+	if b.Error != nil {
+		v.fault(b.Path, "", *b.Error)
+	}
+	return v.line(b.String())
+}
+
+// fault writes a line about something in what is verified.
+func (v *verification) fault(path, thing, reason string) {
+	if thing != "" {
+		thing += ": "
+	}
+	v.complain("verify %s: %s%s", path, thing, reason)
+}
+
+// line writes a verdict at once: the next may take long.
+func (v *verification) line(text string) error {
+	if v.quiet {
+		return nil
+	}
+	fmt.Fprintln(v.out, oneLine(text))
+	if err := v.out.Flush(); err != nil {
+		return outputError(err)
 	}
 	return nil
 }

@@ -1,0 +1,25 @@
+//go:build hdf5
+
+package main
+
+import "testing"
+
+// The examples of docs/cli-run-files.md are what the tool writes.
+func TestExamplesOfRunFiles(t *testing.T) {
+	runs(t)
+	s, fields := output(runSettings(tolerance(1e-8), must(firstSegmentRecord("other"))), 0)
+	save(t, "other.h5", s, fields)
+	checkExamples(t, runPage, 9)
+}
+
+func TestJSONKeysOfRunFilesAreDocumented(t *testing.T) {
+	runs(t)
+	s, fields := output(runSettings(tolerance(1e-8), must(firstSegmentRecord("other"))), 0)
+	save(t, "other.h5", s, fields)
+	write(t, "torn.h5", []byte("torn"))
+	checkKeys(t, runPage, [][]string{
+		{"show", "--json", "--stats", segment1}, {"show", "--json", lastCheckpoint}, {"verify", "--json", "results", "torn.h5"},
+		{"segments", "--json", "results", "decay"}, {"settings", "diff", "--json", segment1, "other.h5"},
+		{"join", "--json", segment1, segment2, "-o", "joined.h5"},
+	})
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// endureLimits has nothing to do: there is no such limit.
+func endureLimits() {}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/runfile"
+	"github.com/spf13/cobra"
+)
+
+// errNoHDF5 is what each command that needs a run file says in a tool without HDF5.
+var errNoHDF5 = errors.New("this tool was built without HDF5 (build it with the tag hdf5)")
+
+// signature is what an HDF5 file begins with, at byte 0, 512, 1024, 2048, ….
+var signature = []byte("\x89HDF\r\n\x1a\n")
+
+// hasSignature tells whether the content of a regular file is that of HDF5.
+func hasSignature(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	found := make([]byte, len(signature))
+	for at := int64(0); at < info.Size(); at = max(512, 2*at) {
+		if _, err := f.ReadAt(found, at); err == nil && bytes.Equal(found, signature) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRunFile tells files of runs from bundles: by their content, and where that is
+// damaged, by the name.
+func isRunFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && (filepath.Ext(path) == ".h5" || hasSignature(path))
+}
+
+// isRunName tells the names that the files of a run have.
+func isRunName(name string) bool {
+	stem, ok := strings.CutSuffix(name, ".h5")
+	if !ok {
+		return false
+	}
+	i := strings.LastIndex(stem, ".segment")
+	return strings.HasSuffix(stem, ".checkpoint") || strings.HasSuffix(stem, ".checkpoint.prev") ||
+		i > 0 && isDigits(stem[i+len(".segment"):])
+}
+
+// runFilesIn lists what may be files of runs in a directory, in the order of their
+// names. What is still being written is left out.
+func runFilesIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !e.IsDir() && filepath.Ext(path) != ".tmp" && (isRunName(e.Name()) || hasSignature(path)) {
+			files = append(files, path)
+		}
+	}
+	slices.SortFunc(files, compareNames)
+	return files, nil
+}
+
+// wantRunFile tells what a path is that can't be a file of a run.
+func wantRunFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir() && looksLikeBundle(path):
+		return errors.New("is a bundle, not a run file")
+	case info.IsDir():
+		return errors.New("is a directory, not a run file")
+	case !info.Mode().IsRegular():
+		return errors.New("is no regular file")
+	case !h5.Enabled:
+		return errNoHDF5
+	}
+	return nil
+}
+
+// completeRunFiles makes the shell offer run files for up to most arguments.
+func completeRunFiles(most int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return []cobra.Completion{"h5"}, cobra.ShellCompDirectiveFilterFileExt
+	}
+}
+
+// runReason is the text of an error about a run file without the operation and the
+// path, which the caller names.
+func runReason(path string, err error) string {
+	if errors.Is(err, runfile.ErrNoHDF5) {
+		return errNoHDF5.Error()
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) && samePath(p.Path, path) {
+		return p.Err.Error()
+	}
+	if _, rest, ok := strings.Cut(err.Error(), path+": "); ok {
+		return rest
+	}
+	return err.Error()
+}
+
+// reportRun writes an error about a run file to standard error.
+func (a *app) reportRun(command, path string, err error) {
+	a.complain("%s %s: %s", command, path, runReason(path, err))
+}
+
+// warnRun makes a warning of the package a line on standard error.
+func (a *app) warnRun(command string) runfile.Option {
+	return runfile.Warn(func(text string) { a.complain("%s: warning: %s", command, text) })
+}
+
+// objects are what the root of a run file holds.
+var objects = []string{"settings", "layout", "time", "unknowns", "solver_statistics", "update_states", "checkpoint"}
+
+// splitObject splits the text of an error into the object of the file, if it names
+// one, and the rest.
+func splitObject(text string) (object, rest string) {
+	object, rest, ok := strings.Cut(text, ": ")
+	root, _, _ := strings.Cut(object, "/")
+	if ok && slices.Contains(objects, root) {
+		return object, rest
+	}
+	return "", text
+}
+
+// runKind says what a file of a run is: a checkpoint, the output of a segment, or
+// another output, as of joined segments.
+func runKind(i *runfile.Info) string {
+	if i.State != nil {
+		return "checkpoint"
+	}
+	if _, ok := i.Segment(); ok {
+		return "segment"
+	}
+	return "output"
+}
+
+// unread tells that a file is no file of a run that was finished, so that nothing but
+// its root was looked at.
+func unread(faults []error, err error) bool {
+	return err != nil || slices.ContainsFunc(faults, func(f error) bool {
+		return errors.Is(f, runfile.ErrTorn) || errors.Is(f, runfile.ErrNotRunFile) || errors.Is(f, h5.ErrFormat)
+	})
+}
+
+// shapeText is a shape as h5dump shows it.
+func shapeText(shape []int) string {
+	words := make([]string, len(shape))
+	for i, n := range shape {
+		words[i] = fmt.Sprint(n)
+	}
+	return "(" + strings.Join(words, ", ") + ")"
+}
+
+// span tells of saved times.
+func span(times []float64) string {
+	switch len(times) {
+	case 0:
+		return "none"
+	case 1:
+		return exact(times[0]) + " s"
+	}
+	return fmt.Sprintf("%s to %s s", exact(times[0]), exact(times[len(times)-1]))
+}
+
+// tally is what the values of an unknown come to.
+type tally struct {
+	min, max float64
+	sum      kahan
+	n, nans  int64
+}
+
+func newTally() *tally { return &tally{min: math.Inf(1), max: math.Inf(-1)} }
+
+func (t *tally) add(values []float64) {
+	for _, v := range values {
+		if math.IsNaN(v) {
+			t.nans++
+			continue
+		}
+		t.n++
+		t.min, t.max = min(t.min, v), max(t.max, v)
+		t.sum.add(v)
+	}
+}
+
+func (t *tally) json() *shownStats {
+	if t.n == 0 {
+		nan := number(math.NaN())
+		return &shownStats{nan, nan, nan, t.nans}
+	}
+	return &shownStats{number(t.min), number(t.max), number(t.sum.sum / float64(t.n)), t.nans}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fieldstone-io/fieldstone/runfile"
+)
+
+// runVerdict is the outcome of verifying a file of a run.
+type runVerdict struct {
+	Path    string     `json:"path"`
+	State   state      `json:"state"`
+	Kind    *string    `json:"kind"`
+	Version *string    `json:"format_version"`
+	Writer  *string    `json:"writer"`
+	Ours    bool       `json:"ours"`
+	Hashes  int        `json:"hashes"` // that were computed again
+	States  int        `json:"saved_states"`
+	Bytes   int64      `json:"bytes"`
+	Faults  []runFault `json:"faults"`
+	Error   *string    `json:"error"` // why it can't be judged
+
+	number int // of the segment
+}
+
+// runFault is an object with which something is wrong. A fault of the file as a whole
+// has none.
+type runFault struct {
+	Object string `json:"object"`
+	Reason string `json:"reason"`
+}
+
+// runFile verifies a file of a run. One that was found in a directory need not be one.
+func (v *verification) runFile(ctx context.Context, path string, listed bool) error {
+	info, faults, err := runfile.Faults(ctx, path, v.warnRun("verify"))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if listed && (err != nil || len(faults) > 0) && passedOver(path, faults, err) {
+		return nil
+	}
+	r := newRunVerdict(info, faults, err)
+	v.status = max(v.status, r.status())
+	v.runs = append(v.runs, r)
+	for _, f := range r.Faults {
+		v.fault(path, f.Object, f.Reason)
+	}
+	if r.Error != nil {
+		v.fault(path, "", *r.Error)
+	}
+	return v.line(r.String())
+}
+
+// passedOver tells whether a file that was found in a directory is none of a run, or is
+// there no longer.
+func passedOver(path string, faults []error, err error) bool {
+	if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
+		return true
+	}
+	foreign := errors.Is(err, runfile.ErrNoHDF5)
+	for _, f := range faults {
+		foreign = foreign || errors.Is(f, runfile.ErrNotRunFile)
+	}
+	return foreign && !isRunName(filepath.Base(path))
+}
+
+func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
+	r := runVerdict{
+		Path: i.File, State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
+		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: i.Bytes, Faults: []runFault{},
+	}
+	if !unread(faults, err) {
+		r.Kind = pointer(runKind(i))
+		r.number, _ = i.Segment()
+	}
+	for _, f := range faults {
+		r.State = stateBad
+		object, text := splitObject(runReason(i.File, f))
+		r.Faults = append(r.Faults, runFault{object, text})
+	}
+	if err != nil {
+		r.State, r.Error = stateUnreadable, pointer(runReason(i.File, err))
+	}
+	return r
+}
+
+func (r *runVerdict) status() int {
+	switch r.State {
+	case stateGood:
+		return statusGood
+	case stateBad:
+		return statusBad
+	}
+	return statusFailed
+}
+
+func (r *runVerdict) String() string {
+	if r.State != stateGood {
+		return fmt.Sprintf("%s: %s", r.Path, r.State)
+	}
+	kind := *r.Kind
+	if kind == "segment" {
+		kind = fmt.Sprintf("segment %d", r.number)
+	}
+	hashes := fmt.Sprintf("%d hashes", r.Hashes)
+	switch {
+	case !r.Ours:
+		hashes = "hashes of another writer not checked"
+	case r.Hashes == 0:
+		hashes = "no hashes"
+	case r.Hashes == 1:
+		hashes = "1 hash"
+	}
+	return fmt.Sprintf("%s: good (%s, %s, %s, %s)", r.Path, kind, count(int64(r.States), "state"), hashes, humanSize(r.Bytes))
+}
