@@ -29,9 +29,10 @@ export FIELDSTONE_REQUIRE_H5PY = 1
 
 all: build
 
-# Programs: the tool needs no MPI, the examples do.
+# Programs: the tool needs no MPI, and HDF5 only for the files of runs; the examples need
+# both.
 build: deps
-	CGO_ENABLED=0 go build -o build/ ./cmd/...
+	if scripts/with-hdf5 true; then scripts/with-hdf5 go build -o build/ ./cmd/...; else CGO_ENABLED=0 go build -o build/ ./cmd/...; fi
 	$(WITH) go build -o $(OUT)/ ./examples/...
 	for program in dendrite allencahn; do scripts/check-linkage $(MPI) $(OUT)/$$program || exit; done
 
