@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"testing"
 
@@ -70,27 +69,6 @@ func TestObservedNumbersHaveTheSameBitsOnAnyRanks(t *testing.T) {
 			}
 		}
 	})
-}
-
-// launch runs the solver by MPI's launcher, where it is there, and returns what it
-// printed.
-func launch(t *testing.T, ranks int, args ...string) string {
-	t.Helper()
-	output, exit := mpitest.Start(t, ranks, "dendrite", args).Wait()
-	if exit != 0 {
-		t.Fatalf("%d ranks with %q end with status %d:\n%s", ranks, args, exit, output)
-	}
-	return output
-}
-
-// parsed is the command line as settings.
-func parsed(t *testing.T, args ...string) settings {
-	t.Helper()
-	set, err := parse(args, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
 }
 
 func sameBits(got, want []float64) error {

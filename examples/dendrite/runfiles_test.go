@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +66,27 @@ func mustBeSameRun(t *testing.T, dir string, want *runfile.Solution) {
 	if err := samerun.Compare(t.Context(), got, want); err != nil {
 		t.Errorf("%q joined and the uninterrupted run: %v", got.Files, err)
 	}
+}
+
+// launch runs the solver by MPI's launcher, where it is there, and returns what it
+// printed.
+func launch(t *testing.T, ranks int, args ...string) string {
+	t.Helper()
+	output, exit := mpitest.Start(t, ranks, "dendrite", args).Wait()
+	if exit != 0 {
+		t.Fatalf("%d ranks with %q end with status %d:\n%s", ranks, args, exit, output)
+	}
+	return output
+}
+
+// parsed is the command line as settings.
+func parsed(t *testing.T, args ...string) settings {
+	t.Helper()
+	set, err := parse(args, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 // segment is what the record of a segment says.

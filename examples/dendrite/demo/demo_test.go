@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/publish"
 )
 
@@ -27,12 +29,18 @@ const role = "DEMO_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
-		os.Exit(m.Run())
+		status := m.Run()
+		if solverDir != "" {
+			_ = os.RemoveAll(solverDir)
+		}
+		os.Exit(status)
 	case "hangs":
 		fmt.Printf("@ rank=0 pid=%d\nready\n", os.Getpid())
 		time.Sleep(time.Hour)
 	case "restarts elsewhere":
 		fmt.Printf("@ rank=0 pid=%d\n@ restart=10 bundle=somewhere/step_10\n", os.Getpid())
+	case "does not resume":
+		fmt.Printf("@ rank=0 pid=%d\n@ segment=1 start=0\n", os.Getpid())
 	case "is not killed":
 		fmt.Printf("@ rank=0 pid=%d\n", os.Getpid())
 	case "fails":
@@ -311,6 +319,10 @@ func TestExpectationsAreChecked(t *testing.T) {
 			_, err := s.killInPublication(ctx, p, dir, 40)
 			return err
 		}, "did not come to field:T of step 40"},
+		{"does not resume", func(ctx context.Context, s *story, dir string) error {
+			_, err := s.resume(ctx, p, dir, 20)
+			return err
+		}, "job 2 is segment 1 and begins at step 0, not segment 2 at step 20"},
 		{"is not killed", func(ctx context.Context, s *story, dir string) error {
 			must(t, os.Mkdir(filepath.Join(dir, "step_40.publishing"), 0o777))
 			_, err := s.undisturbed(ctx, p, dir)
@@ -366,13 +378,36 @@ func TestStory(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(o.dir, "dendrite.png")); err != nil {
 		t.Error(err)
 	}
+	want := "there is no HDF5 here: no run files"
+	if h5.Enabled {
+		// 18 saved times, every 4 steps from 0 to 68, and the end.
+		want = "the last 2 joined  19  70  equal to the first, bit for bit"
+	}
+	if words := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(words, strings.Join(strings.Fields(want), " ")) {
+		t.Errorf("%q is not in:\n%s", want, out.String())
+	}
 }
+
+// solverDir is where the solver was built, empty if it wasn't.
+var solverDir string
+
+// buildSolver builds the solver once for all tests.
+var buildSolver = sync.OnceValues(func() (path string, err error) {
+	if solverDir, err = os.MkdirTemp("", "dendrite"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(solverDir, "dendrite")
+	if out, err := exec.Command("go", "build", "-o", path, "..").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
 
 func storyOptions(t *testing.T) options {
 	t.Helper()
-	solver := filepath.Join(t.TempDir(), "dendrite")
-	if out, err := exec.Command("go", "build", "-o", solver, "..").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	solver, err := buildSolver()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return options{
 		solver: solver, mpi: "none", dir: filepath.Join(t.TempDir(), "a demo"),

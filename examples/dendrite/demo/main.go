@@ -1,7 +1,10 @@
 // Command demo shows what a bundle is good for. It runs the dendrite solver on
 // several ranks, kills all of them in the middle of a publication, restarts from
 // what is left on fewer ranks with another decomposition and another halo, and
-// compares the result, bit for bit, with that of a run that nobody disturbed.
+// compares the result, bit for bit, with that of a run that nobody disturbed. With
+// HDF5 it goes on to show what run files are good for: a chain of two jobs, stopped
+// by its wall time and resumed on other ranks, whose output joins to that of the
+// undisturbed run.
 //
 // It exits with 0 when everything was as it must be, 1 when something differs,
 // 2 for a wrong command line.
@@ -23,11 +26,12 @@ func main() {
 	flag.StringVar(&o.solver, "solver", "", "the dendrite `program`")
 	flag.StringVar(&o.mpi, "mpi", "openmpi", "`openmpi`, mpich, or none: one rank each time")
 	flag.StringVar(&o.mpirun, "mpirun", "", "the launcher (default mpirun.openmpi or mpirun.mpich)")
+	flag.StringVar(&o.tool, "tool", "", "the fieldstone `program`, built with HDF5, that describes run files to ParaView (default: the one beside the solver, if there is one)")
 	flag.StringVar(&o.dir, "dir", filepath.Join("build", "demo"), "working `directory`")
-	flag.IntVar(&o.cells, "cells", 320, "cells along x and y")
-	flag.Int64Var(&o.steps, "steps", 4000, "time steps")
+	flag.IntVar(&o.cells, "cells", 256, "cells along x and y")
+	flag.Int64Var(&o.steps, "steps", 3000, "time steps")
 	flag.Int64Var(&o.every, "every", 500, "steps between two checkpoints")
-	flag.IntVar(&o.killAt, "kill", 5, "the `publication` in which the first run is killed, from 2")
+	flag.IntVar(&o.killAt, "kill", 4, "the `publication` in which the first run is killed, from 2")
 	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "time after which a run counts as hanging")
 	flag.Parse()
 	if err := o.complete(); err != nil {
@@ -44,7 +48,7 @@ func main() {
 }
 
 type options struct {
-	solver, mpi, mpirun, dir string
+	solver, tool, mpi, mpirun, dir string
 
 	cells        int
 	steps, every int64
@@ -69,6 +73,11 @@ func (o *options) complete() error {
 		return fmt.Errorf("-solver is missing")
 	case o.every < 1 || o.killAt < 2 || killed >= o.steps:
 		return fmt.Errorf("a checkpoint every %d of %d steps has no publication %d with one before and one after it", o.every, o.steps, o.killAt)
+	}
+	if beside := filepath.Join(filepath.Dir(o.solver), "fieldstone"); o.tool == "" {
+		if _, err := os.Stat(beside); err == nil {
+			o.tool = beside
+		}
 	}
 	var err error
 	if o.solver, err = filepath.Abs(o.solver); err != nil {

@@ -66,17 +66,20 @@ func (s *story) tell(ctx context.Context) error {
 	killed := part{"killed", 4, 2, 2, 1}
 	restarted := part{"restarted", 2, 1, 2, 3}
 	undisturbed := part{"undisturbed", 3, 3, 1, 2}
+	stopped := part{"stopped", 4, 1, 4, 2}
+	resumed := part{"resumed", 2, 2, 1, 1}
 	if o.mpi == "none" {
 		s.say("there is no MPI here: every run has one rank, and only the halo changes")
-		for _, p := range []*part{&killed, &restarted, &undisturbed} {
+		for _, p := range []*part{&killed, &restarted, &undisturbed, &stopped, &resumed} {
 			p.ranks, p.px, p.py = 1, 1, 1
 		}
 	}
 
 	ckpt := filepath.Join(o.dir, "interrupted")
 	whole := filepath.Join(o.dir, "whole")
+	jobs := filepath.Join(o.dir, "chain")
 	picture := filepath.Join(o.dir, "dendrite.png")
-	for _, old := range []string{ckpt, whole, picture} {
+	for _, old := range []string{ckpt, whole, jobs, picture} {
 		if err := os.RemoveAll(old); err != nil {
 			return err
 		}
@@ -107,6 +110,10 @@ func (s *story) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	chain, err := s.chained(ctx, stopped, resumed, jobs, whole)
+	if err != nil {
+		return err
+	}
 
 	slices.Sort(s.saves)
 	median := s.saves[len(s.saves)/2]
@@ -122,7 +129,10 @@ func (s *story) tell(ctx context.Context) error {
 	row("compared", "%d bundles of both, verified: phi and T equal bit for bit", compared)
 	row("publications", "%d of %.2f MB, durable; median %.1f ms, %.0f MB/s", len(s.saves), float64(s.bytes)/1e6, median.Seconds()*1e3, float64(s.bytes)/1e6/median.Seconds())
 	row("picture", "%s", picture)
-	return t.Flush()
+	if err := t.Flush(); err != nil || chain == nil {
+		return err
+	}
+	return chain.write(ctx, out, o.tool)
 }
 
 // launch prepares a run of the solver.
@@ -264,21 +274,22 @@ func (s *story) restart(ctx context.Context, p part, dir, picture string, good i
 
 func (s *story) undisturbed(ctx context.Context, p part, dir string) (time.Duration, error) {
 	s.say("3. run with %v, undisturbed", p)
-	l := s.launch(p, dir)
+	l := s.launch(p, dir, s.withRun()...)
 	if err := l.run(ctx, s.o); err != nil {
 		return l.took, err
 	}
 	return l.took, s.nothingLeft(dir)
 }
 
-// nothingLeft reports anything in a checkpoint directory that isn't a bundle.
+// nothingLeft reports anything in a checkpoint directory that isn't a bundle or a file
+// of the run.
 func (s *story) nothingLeft(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if _, ok := publish.ParseStepName(e.Name()); !ok {
+		if _, ok := publish.ParseStepName(e.Name()); !ok && !isOfRun(e.Name()) {
 			return fmt.Errorf("%s is left over", filepath.Join(dir, e.Name()))
 		}
 	}
