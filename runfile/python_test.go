@@ -3,6 +3,7 @@
 package runfile
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -20,16 +21,29 @@ const python = "/usr/bin/python3"
 
 func runPython(t *testing.T, args ...string) {
 	t.Helper()
+	switch err := tryPython(args...); {
+	case errors.Is(err, errNoPython):
+		t.Skip("no h5py to compare with:", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+}
+
+var errNoPython = errors.New("no h5py")
+
+// tryPython runs the script of the tests where there is h5py.
+func tryPython(args ...string) error {
 	if err := exec.Command(python, "-c", "import h5py").Run(); err != nil {
 		if os.Getenv("FIELDSTONE_REQUIRE_H5PY") != "" {
-			t.Fatal("h5py is required:", err)
+			return fmt.Errorf("h5py is required: %w", err)
 		}
-		t.Skip("no h5py to compare with:", err)
+		return fmt.Errorf("%w: %w", errNoPython, err)
 	}
-	cmd := exec.Command(python, append([]string{"testdata/runfile.py"}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	out, err := exec.Command(python, append([]string{"testdata/runfile.py"}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
+	return nil
 }
 
 func TestPythonReadsOurOutput(t *testing.T) {

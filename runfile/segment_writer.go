@@ -27,6 +27,7 @@ type segmentWriter struct {
 	path    string
 	began   bool // the file at the path is this one's
 	working bool // there is a working file
+	cloned  vfs.Cloned
 
 	// What the file at the path has.
 	states, attempts, iterations int
@@ -122,7 +123,8 @@ func (w *segmentWriter) change(ctx context.Context, add *Solution, do func(f *h5
 	if err := remove(w.o.fsys, tmp); err != nil {
 		return err
 	}
-	if _, err := vfs.Clone(w.o.fsys, w.path, tmp, 0o666); err != nil {
+	var err error
+	if w.cloned, err = vfs.Clone(w.o.fsys, w.path, tmp, 0o666); err != nil {
 		return err
 	}
 	w.working = true

@@ -392,7 +392,7 @@ func locateFields(ctx context.Context, l *Layout, from *Checkpoint) (*storedFiel
 			return err
 		}
 		if !r.ours {
-			return nil // it may have numbers in another form
+			return nil
 		}
 		for i := range s.Place.Fields {
 			p := &s.Place.Fields[i]
@@ -401,7 +401,9 @@ func locateFields(ctx context.Context, l *Layout, from *Checkpoint) (*storedFiel
 			if err != nil {
 				return err
 			}
-			if !simple(info) || len(info.Shape) != 4 {
+			// Others may have given the field another form, such as another order of
+			// bytes: what is not as our writer makes it is left to HDF5.
+			if !simple(info) || info.Chunk == nil || len(info.Shape) != 4 || info.Max[0] != h5.Unlimited || info.Chunk[0] != 1 {
 				continue
 			}
 			pieces, err := f.Pieces(path, s.Index, 1)

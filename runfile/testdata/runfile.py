@@ -3,7 +3,10 @@ runfile.py checkpoint FILE: likewise the checkpoint.
 runfile.py make DIR: writes output.VERSION.h5 and checkpoint.VERSION.h5 of each format
 version as a writer other than ours does. The files in golden were made once with it and
 stay as they are.
-runfile.py hostile DIR: writes files that must be refused, which were made once likewise."""
+runfile.py hostile DIR: writes files that must be refused, which were made once likewise.
+runfile.py series FILE: checks the fields of a segment that TestPythonReadsFieldsOfAllRanks
+wrote.
+runfile.py recode FILE: gives the fields of an output other forms, of which ours is none."""
 import os
 import sys
 
@@ -319,5 +322,34 @@ def hostile(where):
             change(f)
 
 
+# Fields that all ranks of a session write.
+
+
+def series(name):
+    with h5py.File(name, "r") as f:
+        t = f["time"][:]
+        z, y, x = np.mgrid[0:6, 0:5, 0:7].astype("f8")
+        for name, unit, at in [
+            ("phi", b"1", lambda t: t + 0.1 * x + 10.7 * y + 100.3 * z),
+            ("heat", b"", lambda t: 1024 * t + (x + 8 * y + 64 * z)),
+        ]:
+            d = f["unknowns"][name]
+            assert d.shape == (len(t), 6, 5, 7) and d.dtype == "<f8" and d.maxshape[0] is None, d
+            assert d.attrs["unit"] == unit, d.attrs["unit"]
+            for i in range(len(t)):
+                assert (d[i] == at(t[i])).all(), (name, i)
+        assert (f["unknowns/E"][:] == t).all()
+        assert f.attrs["complete"] == 1
+
+
+def recode(name):
+    with h5py.File(name, "r+") as f:
+        phi, heat = f["unknowns/phi"][:], f["unknowns/heat"][:]
+        del f["unknowns/phi"], f["unknowns/heat"]
+        f["unknowns"].create_dataset("phi", data=phi, chunks=(1, 2, 5, 7), compression="gzip")
+        f["unknowns"].create_dataset("heat", data=heat.astype(">f8"))
+
+
 if __name__ == "__main__":
-    {"check": check, "checkpoint": checkpoint, "make": make, "hostile": hostile}[sys.argv[1]](sys.argv[2])
+    {"check": check, "checkpoint": checkpoint, "make": make, "hostile": hostile,
+     "series": series, "recode": recode}[sys.argv[1]](sys.argv[2])
