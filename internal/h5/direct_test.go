@@ -156,3 +156,26 @@ func TestLargeReadsOfWhatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The library is quick only with a memory that has the shape of the part of the file.
+func TestMemoryHasTheShapeOfThePart(t *testing.T) {
+	f, err := Create(filepath.Join(t.TempDir(), "file.h5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Layout{Shape: []int{4, 5, 6}, Chunk: []int{2, 5, 6}, Extendible: true}
+	err = errors.Join(CreateDataset[float64](f, "x", l), f.on("read", "x", "", false, func(o object) error {
+		memory, file, err := o.(*libraryObject).spaces(&slab{[]int{1, 0, 2}, []int{3, 5, 4}})
+		if err != nil {
+			return err
+		}
+		defer closeSpaces(memory, file)
+		if dims, _, err := memory.SimpleExtentDims(); err != nil || !slices.Equal(dims, []uint{3, 5, 4}) {
+			t.Errorf("%v, %v", dims, err)
+		}
+		return nil
+	}), f.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+}

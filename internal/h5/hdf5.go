@@ -502,8 +502,9 @@ func (o *libraryObject) spaces(s *slab) (memory, file *hdf5.Dataspace, err error
 	if s == nil {
 		return nil, nil, nil
 	}
-	n, _ := product(s.count)
-	if memory, err = newSpace([]int{n}, false); err != nil {
+	// Memory has the shape of the part: with another one the library goes through the
+	// elements of chunks one by one.
+	if memory, err = newSpace(s.count, false); err != nil {
 		return nil, nil, err
 	}
 	d, err := o.dataset()
