@@ -43,7 +43,7 @@ type fieldstone struct {
 
 func newOurs(c plan.Case) *fieldstone {
 	n := c.Cells[0] * c.Cells[1] * c.Cells[2]
-	f := &fieldstone{c: c, into: make([]float64, n)}
+	f := &fieldstone{c: c, into: reserve(n)}
 	faces := func(n int) []float64 {
 		v := make([]float64, n+1)
 		for i := range v {
@@ -64,11 +64,11 @@ func newOurs(c plan.Case) *fieldstone {
 		},
 	}
 	for k := range saved(c) {
-		state := make([]float64, 2*n)
+		state := reserve(2 * n)
 		for i := range n {
 			state[i], state[n+i] = number(0, k, i), number(1, k, i)
 		}
-		field := make([]float64, n)
+		field := reserve(n)
 		for i := range field {
 			field[i] = number(2, k, i)
 		}
@@ -154,4 +154,9 @@ func (f *fieldstone) check(_ context.Context, path string) (err error) {
 	return nil
 }
 
-func (f *fieldstone) close() error { return nil }
+func (f *fieldstone) close() error {
+	for _, v := range append(append(f.fields, f.solution.States...), f.into) {
+		release(v)
+	}
+	return nil
+}
