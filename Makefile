@@ -25,7 +25,7 @@ export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell c
 export FIELDSTONE_REQUIRE_H5PY = 1
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-runfile bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -103,6 +103,11 @@ bench-runfile: deps
 	go build -o build/bench ./bench
 	scripts/with-hdf5 go build -o build/bench-runfile ./bench/runfile
 	build/bench -component 'run files' -results bench/results/runfile $(if $(filter-out 0 no false,$(QUICK)),-quick) $(if $(CASE),-case '$(CASE)')
+
+# What a checkpoint costs after many saved states, on filesystems that clone and on one
+# that doesn't. As root, who mounts them from images.
+bench-runfile-clone: deps
+	scripts/with-hdf5 bench/runfile-clone.sh
 
 bench-build: deps bench-deps
 	go build -o build/bench ./bench
