@@ -95,7 +95,7 @@ func (s *story) chained(ctx context.Context, first, second part, dir, whole stri
 	if err != nil {
 		return nil, err
 	}
-	stopped, err := s.stopByWallTime(ctx, first, dir, one.took/2)
+	stopped, err := s.stopByWallTime(ctx, first, dir, one.took*2/5)
 	if err != nil {
 		return nil, err
 	}

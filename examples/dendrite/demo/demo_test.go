@@ -340,6 +340,20 @@ func TestExpectationsAreChecked(t *testing.T) {
 	}
 }
 
+func TestToolIsFoundNearTheSolver(t *testing.T) {
+	above := t.TempDir()
+	solver := filepath.Join(above, "openmpi", "dendrite")
+	must(t, os.MkdirAll(filepath.Join(filepath.Dir(solver), "fieldstone"), 0o777)) // a directory is none
+	if got := toolNear(solver); got != "" {
+		t.Errorf("tool is %q, there is none", got)
+	}
+	want := filepath.Join(above, "fieldstone")
+	must(t, os.WriteFile(want, nil, 0o777))
+	if got := toolNear(solver); got != want {
+		t.Errorf("tool is %q, want %q", got, want)
+	}
+}
+
 func TestDifferentHistoriesAreFound(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	for step, change := range map[int64]func([]float64){

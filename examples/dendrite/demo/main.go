@@ -26,7 +26,7 @@ func main() {
 	flag.StringVar(&o.solver, "solver", "", "the dendrite `program`")
 	flag.StringVar(&o.mpi, "mpi", "openmpi", "`openmpi`, mpich, or none: one rank each time")
 	flag.StringVar(&o.mpirun, "mpirun", "", "the launcher (default mpirun.openmpi or mpirun.mpich)")
-	flag.StringVar(&o.tool, "tool", "", "the fieldstone `program`, built with HDF5, that describes run files to ParaView (default: the one beside the solver, if there is one)")
+	flag.StringVar(&o.tool, "tool", "", "the fieldstone `program`, built with HDF5, that describes run files to ParaView (default: the one in the directory of the solver, or that above, if there is one)")
 	flag.StringVar(&o.dir, "dir", filepath.Join("build", "demo"), "working `directory`")
 	flag.IntVar(&o.cells, "cells", 256, "cells along x and y")
 	flag.Int64Var(&o.steps, "steps", 3000, "time steps")
@@ -74,15 +74,26 @@ func (o *options) complete() error {
 	case o.every < 1 || o.killAt < 2 || killed >= o.steps:
 		return fmt.Errorf("a checkpoint every %d of %d steps has no publication %d with one before and one after it", o.every, o.steps, o.killAt)
 	}
-	if beside := filepath.Join(filepath.Dir(o.solver), "fieldstone"); o.tool == "" {
-		if _, err := os.Stat(beside); err == nil {
-			o.tool = beside
-		}
-	}
 	var err error
 	if o.solver, err = filepath.Abs(o.solver); err != nil {
 		return err
 	}
+	if o.tool == "" {
+		o.tool = toolNear(o.solver)
+	}
 	o.solver, err = filepath.EvalSymlinks(o.solver) // as /proc shows it
 	return err
+}
+
+// toolNear looks for the tool where builds put it: beside the solver of an MPI, or in
+// the directory above. It returns an empty path if there is none.
+func toolNear(solver string) string {
+	dir := filepath.Dir(solver)
+	for _, dir := range []string{dir, filepath.Dir(dir)} {
+		tool := filepath.Join(dir, "fieldstone")
+		if info, err := os.Stat(tool); err == nil && info.Mode().IsRegular() {
+			return tool
+		}
+	}
+	return ""
 }
