@@ -11,7 +11,8 @@
 //	ReadState        one saved state, or that of a checkpoint
 //	ReadCheckpoint   the last checkpoint, or the previous one where that can't be read
 //	ReadSettings     the record of the run
-//	Verify           whether all of a file is as it should be
+//	Inspect, Outline what a file holds, or joined segments hold, without their states
+//	Faults, Verify   whether all of a file is as it should be
 //
 // # What is in a file
 //

@@ -319,6 +319,38 @@ func TestACheckpointMustCountStatesThatItsSegmentHas(t *testing.T) {
 	}
 }
 
+// What is wrong with a segment is said of it, and of the checkpoint only where the state
+// is not there.
+func TestACheckpointBesideABadSegment(t *testing.T) {
+	closed(t)
+	for name, c := range map[string]struct {
+		do  edit
+		bad bool
+	}{
+		"without an unknown": {unlink("unknowns/E"), false},
+		"without settings":   {unlink("settings"), false},
+		"of a newer version": {attribute("/", "format_version", "0.0.6"), false},
+		"torn":               {func(f *h5.File) error { return f.DeleteAttribute("/", "complete") }, true},
+		"without times":      {unlink("time"), true},
+	} {
+		dir := t.TempDir()
+		s := everything(t, 2)
+		s.Settings = mustRecord(t, "segment", mustRecord(t, "index", 2, "saved_before", 3))
+		if err := WriteOutput(t.Context(), SegmentFile(dir, "run", 2), s, Fields(fieldValues)); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, SegmentFile(dir, "run", 2), c.do)
+		k := checkpointAt(t, 0.5)
+		k.Segment, k.SavedCount = 2, 5
+		if err := WriteCheckpoint(t.Context(), dir, "run", k, Fields(fieldValues)); err != nil {
+			t.Fatal(err)
+		}
+		if _, faults, err := Faults(t.Context(), CheckpointFile(dir, "run"), noWarnings(t)); err != nil || (len(faults) > 0) != c.bad {
+			t.Errorf("%s: %v, %v", name, faults, err)
+		}
+	}
+}
+
 // A copy of a checkpoint, put away without the output of its run, is as good.
 func TestACheckpointByItselfIsGood(t *testing.T) {
 	closed(t)

@@ -117,11 +117,13 @@ func checkSaved(ctx context.Context, file string, k *Checkpoint) error {
 		return in(file, "checkpoint/segment", ErrMismatch, "it is %d, and there is no %s", k.Segment, path)
 	}
 	segment, faults, err := Inspect(ctx, path, Warn(func(string) {}))
-	if err == nil && len(faults) > 0 {
-		err = faults[0]
-	}
-	if err != nil {
-		return in(file, "checkpoint/segment", ErrMismatch, "it is %d, which can't be read: %v", k.Segment, err)
+	switch {
+	case err != nil:
+		return nil // that is said of the segment itself
+	case len(faults) > 0 && len(segment.Times) == 0:
+		return in(file, "checkpoint/segment", ErrMismatch, "it is %d, which can't be read: %v", k.Segment, faults[0])
+	case len(faults) > 0 && !segment.Settings.Has("segment"):
+		return nil
 	}
 	before, err := record.Default(segment.Settings.Int, "segment/saved_before", 0)
 	if err != nil {

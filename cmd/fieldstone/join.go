@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/record"
 	"github.com/fieldstone-io/fieldstone/runfile"
 	"github.com/spf13/cobra"
 )
@@ -76,6 +77,13 @@ func (a *app) join(ctx context.Context, files []string, out string, overwrite, a
 	if err != nil {
 		return a.refused(ctx, "join", err)
 	}
+	list, ours, err := countDropped(ctx, s, files)
+	if err != nil {
+		return a.refused(ctx, "join", err)
+	}
+	if !ours {
+		s.Settings = withLists(s.Settings)
+	}
 	j, err := a.writeJoined(ctx, s, to)
 	switch {
 	case ctx.Err() != nil:
@@ -84,9 +92,7 @@ func (a *app) join(ctx context.Context, files []string, out string, overwrite, a
 		a.complain("join: %s: %s", out, runReason(to.tmp, err))
 		return statusError(statusFailed)
 	}
-	if j.Files, err = countDropped(ctx, s, files); err != nil {
-		return a.refused(ctx, "join", err)
-	}
+	j.Files = list
 	if asJSON {
 		return writeJSON(a.out, j)
 	}
@@ -178,22 +184,71 @@ func (a *app) writeAndCompare(ctx context.Context, s *runfile.Solution, to *targ
 	return j, nil
 }
 
-// countDropped tells of each file how many of its states are in the joined output.
-func countDropped(ctx context.Context, s *runfile.Solution, files []string) ([]joinedFile, error) {
+// countDropped tells of each file how many of its states are in the joined output, and
+// whether the last file, from which the settings are, is ours.
+func countDropped(ctx context.Context, s *runfile.Solution, files []string) (list []joinedFile, ours bool, err error) {
 	kept := make(map[string]int)
 	for i := range s.Times {
 		file, _ := s.Origin(i)
 		kept[file]++
 	}
-	list := make([]joinedFile, len(files))
-	for i, file := range files {
+	for _, file := range files {
 		info, _, err := runfile.Inspect(ctx, file, runfile.Warn(func(string) {}))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		list[i] = joinedFile{file, len(info.Times), len(info.Times) - kept[file]}
+		list, ours = append(list, joinedFile{file, len(info.Times), len(info.Times) - kept[file]}), info.Ours
 	}
-	return list, nil
+	return list, ours, nil
+}
+
+// withLists makes lists again of what the groups of another writer were read as: a
+// record of the arrays "1", "2", … , and one of records that each have their key for a
+// name. So they are in the joined file as they were, the order of the latter too.
+func withLists(r record.Record) record.Record {
+	for key, v := range r.All() {
+		inner, ok := v.Any().(record.Record)
+		if !ok {
+			continue
+		}
+		inner = withLists(inner)
+		var value any = inner
+		if arrays := asArrays(inner); arrays != nil {
+			value = arrays
+		} else if records := asRecords(inner); records != nil {
+			value = records
+		}
+		// What can't be part of a record of ours stays as it is, and is refused by name.
+		if changed, err := r.With(key, value); err == nil {
+			r = changed
+		}
+	}
+	return r
+}
+
+func asArrays(r record.Record) (list []record.Array) {
+	for n := range r.Len() {
+		a, err := r.Array(strconv.Itoa(n + 1))
+		if err != nil {
+			return nil
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func asRecords(r record.Record) (list []record.Record) {
+	for key, v := range r.All() {
+		entry, ok := v.Any().(record.Record)
+		if !ok {
+			return nil
+		}
+		if name, err := entry.Text("name"); err != nil || name != key {
+			return nil
+		}
+		list = append(list, entry)
+	}
+	return list
 }
 
 // sameSolution compares all but the fields, numbers by their bits.

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	status := m.Run()
-	if prepared != "" {
-		if err := os.RemoveAll(prepared); err != nil {
+	for _, dir := range prepared {
+		if err := os.RemoveAll(dir); err != nil {
 			panic(err)
 		}
 	}
@@ -273,22 +273,29 @@ func decodeJSON[T any](t *testing.T, o outcome) T {
 // a directory of bundles can hold.
 func results(t *testing.T) {
 	t.Helper()
+	prepare(t, "results", func(dir string) { makeResults(t, filepath.Join(dir, "results/ckpt")) })
+}
+
+// prepare makes a fresh current directory with a copy of what fill makes once for all
+// tests.
+func prepare(t *testing.T, name string, fill func(dir string)) {
+	t.Helper()
 	t.Chdir(t.TempDir())
-	if prepared == "" {
+	if prepared[name] == "" {
 		dir, err := os.MkdirTemp("", "fieldstone")
 		if err != nil {
 			t.Fatal(err)
 		}
-		prepared = dir
-		makeResults(t, filepath.Join(dir, "results/ckpt"))
+		prepared[name] = dir
+		fill(dir)
 	}
-	if err := os.CopyFS(".", os.DirFS(prepared)); err != nil {
+	if err := os.CopyFS(".", os.DirFS(prepared[name])); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// prepared is a directory that results copies. TestMain removes it.
-var prepared string
+// prepared are the directories that prepare copies. TestMain removes them.
+var prepared = make(map[string]string)
 
 func makeResults(t *testing.T, ckpt string) {
 	t.Helper()

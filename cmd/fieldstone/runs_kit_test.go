@@ -181,21 +181,22 @@ func checkpoint(time float64, segment, saved int) (*runfile.Checkpoint, runfile.
 func runs(t *testing.T) {
 	t.Helper()
 	nothingOpen(t)
-	t.Chdir(t.TempDir())
-	s, fields := firstSegment()
-	save(t, segment1, s, fields)
-	s, fields = secondSegment()
-	save(t, segment2, s, fields)
-	for _, at := range []struct {
-		time           float64
-		segment, saved int
-	}{{0.5, 1, 3}, {1, 2, 5}} {
-		k, fields := checkpoint(at.time, at.segment, at.saved)
-		if err := runfile.WriteCheckpoint(t.Context(), "results", "decay", k, runfile.Fields(fields)); err != nil {
-			t.Fatal(err)
+	prepare(t, "runs", func(dir string) {
+		s, fields := firstSegment()
+		save(t, filepath.Join(dir, segment1), s, fields)
+		s, fields = secondSegment()
+		save(t, filepath.Join(dir, segment2), s, fields)
+		for _, at := range []struct {
+			time           float64
+			segment, saved int
+		}{{0.5, 1, 3}, {1, 2, 5}} {
+			k, fields := checkpoint(at.time, at.segment, at.saved)
+			if err := runfile.WriteCheckpoint(t.Context(), filepath.Join(dir, "results"), "decay", k, runfile.Fields(fields)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	write(t, "theirs.h5", read(t, filepath.Join(goldenRuns, "output.0.0.5.h5")))
+		write(t, filepath.Join(dir, "theirs.h5"), read(t, filepath.Join(goldenRuns, "output.0.0.5.h5")))
+	})
 }
 
 var goldenRuns, hostileRuns = absolute("../../runfile/testdata/golden"), absolute("../../runfile/testdata/hostile")
@@ -259,11 +260,6 @@ func (c *countdown) Err() error {
 	}
 	c.left--
 	return nil
-}
-
-// lines are the non-empty lines of a text.
-func lines(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
 // says checks that a text has all of some parts.

@@ -199,7 +199,8 @@ func summaryOf(s *runfile.Statistics) *shownStatistics {
 
 // addRunStats reads the values of the unknowns, those of fields a slab at a time.
 func (a *app) addRunStats(ctx context.Context, s *shownRun, i *runfile.Info) error {
-	states, readField := [][]float64{}, func(context.Context, string, int, grid.Box, []float64) error { return nil }
+	var states [][]float64
+	var readField runfile.FieldReader
 	quiet := runfile.Warn(func(string) {})
 	if i.State != nil {
 		k, err := runfile.ReadState(ctx, i.File, quiet)

@@ -178,7 +178,7 @@ func TestHostileRunFiles(t *testing.T) {
 func TestCutRunFiles(t *testing.T) {
 	runs(t)
 	whole := read(t, segment1)
-	for n := 0; n < len(whole); n += 1 + n/8 {
+	for n := 0; n < len(whole); n += 1 + n/3 {
 		write(t, segment1, whole[:n])
 		for _, args := range [][]string{{"show", segment1}, {"verify", segment1}} {
 			o := mustRun(t, 1, args...)

@@ -57,14 +57,15 @@ with h5py.File(sys.argv[1], "w") as f:
 	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	var shown []struct {
+	var files [][]struct {
 		Time            float64
 		Origin, Spacing []float64
 		Values          map[string][]float64
 	}
-	if err := json.Unmarshal(runPython(t, "testdata/resolve.py", path), &shown); err != nil {
+	if err := json.Unmarshal(runPython(t, "testdata/resolve.py", path), &files); err != nil {
 		t.Fatal(err)
 	}
+	shown := files[0]
 	if len(shown) != len(indices) {
 		t.Fatalf("%d times", len(shown))
 	}

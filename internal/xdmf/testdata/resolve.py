@@ -1,4 +1,4 @@
-"""Reads an XDMF file as a visualisation program does, and prints as JSON what it
+"""Reads XDMF files as a visualisation program does, and prints as JSON what each
 shows: a list of times with the mesh and the values of each attribute."""
 import json
 import os
@@ -50,11 +50,11 @@ def grid(g, folder):
     return shown
 
 
-def main(path):
+def shown(path):
     collection = ET.parse(path).getroot().find("Domain").find("Grid")
     assert collection.get("CollectionType") == "Temporal"
     folder = os.path.dirname(path)
-    json.dump([grid(g, folder) for g in collection.findall("Grid")], sys.stdout)
+    return [grid(g, folder) for g in collection.findall("Grid")]
 
 
-main(sys.argv[1])
+json.dump([shown(path) for path in sys.argv[1:]], sys.stdout)
