@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# runfile-clone.sh: the time of a checkpoint after 10, 100 and 1000 saved states, on
+# runfile-clone.sh [FILESYSTEM...]: the time of a checkpoint after 10, 100 and 1000 saved states, on
 # filesystems that clone files (XFS, Btrfs) and on one that copies them (ext4), each in an
 # image that is mounted by a loop device. It needs root, and says what it can't do.
 set -euo pipefail
@@ -19,7 +19,8 @@ fi
 go test -c -tags hdf5 -o "$work/runfile.test" ./runfile
 
 printf '%-10s %-20s %8s %10s %15s %15s\n' filesystem way states "file, MB" "checkpoint, ms" "anew, ms"
-for fs in xfs btrfs ext4; do
+[ $# -gt 0 ] || set -- xfs btrfs ext4
+for fs; do
 	if [ "$(id -u)" != 0 ]; then
 		echo "$fs: not measured: only root mounts filesystems"
 		continue

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/grid"
 )
 
 // BenchmarkCheckpoint is the time of a checkpoint with one new state of 256 KiB, after
@@ -59,5 +61,37 @@ func BenchmarkCheckpoint(b *testing.B) {
 		if err := os.RemoveAll(dir); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkSaveStateOfAField saves 128 MiB of cells, which are not synced yet. TMPDIR chooses the filesystem.
+func BenchmarkSaveStateOfAField(b *testing.B) {
+	domain := grid.Domain{Size: [3]int{256, 256, 256}, Spacing: [3]float64{1, 1, 1}}
+	f, err := field.New[float64](domain, domain.Box(), field.Halo(2))
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := Config{
+		Directory: b.TempDir(), Name: "run",
+		Layout:     Layout{Unknowns: []Unknown{{Name: "phi", Kind: Field, Domain: domain}}},
+		Fields:     []field.Named{{ID: "phi", Field: f}},
+		Checkpoint: CheckpointConfig{Off: true},
+	}
+	for i := range 1 << 16 {
+		cfg.TimePoints = append(cfg.TimePoints, float64(i))
+	}
+	s, err := Open(b.Context(), comm.Self(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(domain.Cells() * 8)
+	for b.Loop() {
+		if err := s.SaveState(b.Context(), nil); err != nil {
+			b.Fatal(err)
+		}
+		s.Attempt(Attempt{Time: s.NextTime(), Accepted: true})
+	}
+	if err := s.Close(b.Context()); err != nil {
+		b.Fatal(err)
 	}
 }

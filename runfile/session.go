@@ -293,7 +293,8 @@ func (s *Session) saveIsDue() bool {
 // belong to the segment from the next checkpoint on. If that fails, nothing is saved and
 // the next call tries again, unless there are states of fields that no checkpoint has
 // published. These are lost then: the session returns the error from every later call,
-// the files are as the last checkpoint left them, and the run can be resumed from it.
+// the files are as the last checkpoint left them, and the run can be resumed from it. A
+// cancelled context loses no state.
 func (s *Session) SaveState(ctx context.Context, state []float64) error {
 	if !s.saveIsDue() && s.broken == nil && s.lost == nil && !s.ended {
 		return nil
@@ -321,6 +322,9 @@ func (s *Session) SaveState(ctx context.Context, state []float64) error {
 
 // saveFields writes the cells of all fields to the working file of the segment.
 func (s *Session) saveFields(ctx context.Context) error {
+	if s.reserved > 0 { // it is too late for a context to end it: states would be lost
+		ctx = context.WithoutCancel(ctx)
+	}
 	var p place
 	err := s.c.OnRoot(ctx, nil, func() error {
 		settings, err := s.withSegment()
@@ -387,8 +391,8 @@ func (s *Session) usable(state []float64) error {
 // only when a checkpoint is written, and rank 0's record counts. A nil stepper carries
 // nothing.
 //
-// An error of writing leaves the session as it was: the next call tries again. Only of
-// states of fields see SaveState.
+// An error of writing leaves the session as it was: the next call tries again. What
+// becomes of saved states of fields then is said at SaveState.
 func (s *Session) Checkpoint(ctx context.Context, state []float64, stepper func() (record.Record, error)) (Outcome, error) {
 	out, err := s.checkpoint(ctx, state, stepper)
 	if err != nil {
@@ -535,18 +539,22 @@ func (s *Session) bundles(ctx context.Context) (map[string]string, error) {
 	return named, nil
 }
 
-// writeSegment makes the segment's file have what the segment has so far.
+// writeSegment makes the segment's file have what the segment has so far. Once it has
+// begun, a cancelled context doesn't end it.
 func (s *Session) writeSegment(ctx context.Context) error {
+	// Whether the file has what is new must be the same to all ranks, so it can't hang on
+	// another rank's context.
+	whole := context.WithoutCancel(ctx)
 	var err error
 	if s.reserved > 0 {
-		err = s.fields.sync(ctx, &s.working)
+		err = s.fields.sync(whole, &s.working)
 	}
-	err = s.c.OnRoot(ctx, err, func() error {
+	err = s.c.OnRoot(whole, err, func() error {
 		settings, err := s.withSegment()
 		if err != nil {
 			return err
 		}
-		return s.file.publish(ctx, &Solution{
+		return s.file.publish(whole, &Solution{
 			Settings: settings, Layout: s.cfg.Layout,
 			Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves,
 		})

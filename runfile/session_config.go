@@ -67,8 +67,15 @@ type Config struct {
 	// Bundle publishes the fields of the accepted state and returns the path of the
 	// bundle, which the checkpoint names in place of holding them; nil where it is to
 	// hold them. It is called on all ranks at once, after the segment is written and
-	// before the checkpoint is. Bundles that the last two checkpoints name must be
-	// kept. A resumed run finds the path in Start, and loads the bundle itself.
+	// before the checkpoint is. A resumed run finds the path in Start, and loads the
+	// bundle itself.
+	//
+	// Bundles that the last two checkpoints name must be kept until the next checkpoint
+	// is written: a publish.Service keeps three at least, and one more for each
+	// checkpoint in a row that may fail. A job that is killed between bundle and
+	// checkpoint leaves a bundle that no checkpoint names, where the resumed run will
+	// want to publish its own: the service restarts from the path in Start, and sets
+	// newer ones aside.
 	Bundle func(ctx context.Context) (path string, err error)
 
 	// Device describes the device that computes, for the record; empty for none.

@@ -131,6 +131,9 @@ type knownField struct {
 // A planKey is what the plans of bricks depend on: how the field is cut, and the planes.
 type planKey struct{ cut, low, high int }
 
+// mostPlans bounds the memory of plans: there are many where chunks lie apart.
+const mostPlans = 8
+
 func newFieldBricks(c *comm.Comm, cfg *Config, fsys vfs.FS) *fieldBricks {
 	return &fieldBricks{c: c, cfg: cfg, fsys: fsys, known: map[string]*knownField{}, plans: map[planKey]*brick.Plan{}}
 }
@@ -252,6 +255,9 @@ func (b *fieldBricks) part(cut int, run planeRun) (grid.Box, int64) {
 func (b *fieldBricks) plan(ctx context.Context, key planKey, s stretch) (*brick.Plan, error) {
 	if p := b.plans[key]; p != nil {
 		return p, nil
+	}
+	if len(b.plans) == mostPlans {
+		b.close()
 	}
 	box, _ := b.part(key.cut, s.planeRun)
 	size := s.known.domain.Size

@@ -606,6 +606,92 @@ func TestCancelledOnOneRank(t *testing.T) {
 	})
 }
 
+// lateCancel is a context that is cancelled when it has been looked at a few times.
+type lateCancel struct {
+	context.Context
+	looks *int
+}
+
+func (c lateCancel) Err() error {
+	if *c.looks--; *c.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Whenever a context is cancelled on one rank, with fields or without, all ranks have
+// the same error, and no state is in the files twice or missing.
+func TestCancelledAtAnyTime(t *testing.T) {
+	mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
+		for rank := range c.Size() {
+			for _, fields := range []bool{true, false} {
+				step := 1
+				if fields { // whose cells are moved with many looks
+					step = 11
+				}
+				for looks := 0; ; looks += step {
+					dir := filepath.Join(t.TempDir(), fmt.Sprint(rank, fields, looks))
+					s := newCellSolver(t, cuts["x"](c.Size())[c.Rank()], 1, false)
+					cfg := s.config(dir)
+					cfg.Checkpoint.Steps = 1
+					if !fields {
+						cfg.Layout.Unknowns = cfg.Layout.Unknowns[1:2]
+					}
+					run, err := Open(t.Context(), c, cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx := t.Context()
+					left := looks
+					if c.Rank() == rank {
+						ctx = lateCancel{ctx, &left}
+					}
+					try := func(call func(ctx context.Context) error) bool {
+						err := call(ctx)
+						sameOnAllRanks(t, c, "a cancelled context", err)
+						if err == nil {
+							return true
+						}
+						if !errors.Is(err, context.Canceled) {
+							t.Fatalf("looked at %d times: %v", looks, err)
+						}
+						if err := call(t.Context()); err != nil {
+							t.Fatalf("looked at %d times: again: %v", looks, err)
+						}
+						return false
+					}
+					checkpoint := func(ctx context.Context) error {
+						_, err := run.Checkpoint(ctx, []float64{run.time}, nil)
+						return err
+					}
+					s.set(t, 0)
+					// Nothing is lost: each state is published before the next one.
+					fine := try(func(ctx context.Context) error { return run.SaveState(ctx, []float64{0}) })
+					for range 2 {
+						run.Attempt(Attempt{Time: run.NextTime(), StepLength: 1, Accepted: true, WallTime: 1})
+						s.set(t, run.time)
+						fine = try(func(ctx context.Context) error { return run.SaveState(ctx, []float64{run.time}) }) && fine
+						fine = try(checkpoint) && fine
+					}
+					if err := run.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if c.Rank() == 0 {
+						if fields {
+							checkCellsIn(t, dir, 0, 1, 2)
+						} else if out := joinedOnDisk(t, dir); !slices.Equal(out.Times, []float64{0, 1, 2}) || out.Statistics.Attempts() != 2 {
+							t.Fatalf("looked at %d times: %v, %d attempts", looks, out.Times, out.Statistics.Attempts())
+						}
+					}
+					if fine {
+						break
+					}
+				}
+			}
+		}
+	})
+}
+
 // Whichever call of the system fails on whichever rank, all ranks are told the same, no
 // file is torn, and the run can go on.
 func TestFaultsWhileFieldsAreWritten(t *testing.T) {
