@@ -75,6 +75,9 @@ func TestSettingsAreReadTypeForType(t *testing.T) {
 	if !got.Equal(s.Settings) || got.Hash() != s.Settings.Hash() {
 		t.Errorf("got\n%v\nwant\n%v", got, s.Settings)
 	}
+	if got.String() != s.Settings.String() {
+		t.Errorf("the order of keys was lost: got\n%v\nwant\n%v", got, s.Settings)
+	}
 }
 
 // chunksOf makes chunks small.

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/record"
 )
 
 // series is a run with a state at each of many steps.
@@ -266,6 +268,43 @@ func TestAFailedCheckpointIsTriedAgain(t *testing.T) {
 }
 
 // A segment that something else has changed is not added to.
+func TestARecordIsUpdated(t *testing.T) {
+	closed(t)
+	path := filepath.Join(t.TempDir(), "run.h5")
+	inner := mustRecord(t, "z", 1, "a", 2)
+	first := mustRecord(t, "index", 1, "start", 0.0, "status", "running", "list", []string{"b", "a"}, "inner", inner)
+	if err := makeFile(path, func(f *h5.File) error { return writeRecord(f, "r", first) }); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]record.Record{
+		"nothing":      first,
+		"one value":    mustRecord(t, "index", 1, "start", 0.0, "status", "done", "list", []string{"b", "a"}, "inner", inner),
+		"another type": mustRecord(t, "index", 1, "start", int64(0), "status", "done", "list", []string{"b", "a"}, "inner", inner),
+		"one more":     mustRecord(t, "index", 1, "start", 0.0, "reason", "steps", "status", "done", "inner", inner),
+		"less":         mustRecord(t, "index", 1),
+		"in a record":  mustRecord(t, "index", 1, "inner", mustRecord(t, "z", 1, "a", 3)),
+		"the order":    mustRecord(t, "inner", inner, "index", 1),
+		"all":          mustRecord(t, "x", "y"),
+		"no key":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got record.Record
+			if err := change(path, func(f *h5.File) error {
+				err := updateRecord(f, "r", want)
+				if err == nil {
+					got, err = readRecord(f, "r")
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if !got.Equal(want) || got.String() != want.String() {
+				t.Errorf("got\n%v\nwant\n%v", got, want)
+			}
+		})
+	}
+}
+
 func TestAChangedSegmentIsNotAddedTo(t *testing.T) {
 	closed(t)
 	for name, tc := range map[string]struct {

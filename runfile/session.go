@@ -388,8 +388,8 @@ func (s *Session) usable(state []float64) error {
 // where nothing is due. The state is rank 0's that counts, other ranks may give nil.
 //
 // stepper gives the record of what the stepper carries; it is called, on all ranks,
-// only when a checkpoint is written, and rank 0's record counts. A nil stepper carries
-// nothing.
+// only when a checkpoint is written, and rank 0's record counts. State is read after it,
+// so it may fill state too. A nil stepper carries nothing.
 //
 // An error of writing leaves the session as it was: the next call tries again. What
 // becomes of saved states of fields then is said at SaveState.

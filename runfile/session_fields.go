@@ -409,7 +409,7 @@ func locateFields(ctx context.Context, l *Layout, from *Checkpoint) (*storedFiel
 			}
 			// Others may have given the field another form, such as another order of
 			// bytes: what is not as our writer makes it is left to HDF5.
-			if !simple(info) || info.Chunk == nil || len(info.Shape) != 4 || info.Max[0] != h5.Unlimited || info.Chunk[0] != 1 {
+			if !simple(info) || !info.AsMemory || info.Chunk == nil || len(info.Shape) != 4 || info.Max[0] != h5.Unlimited || info.Chunk[0] != 1 {
 				continue
 			}
 			pieces, err := f.Pieces(path, s.Index, 1)

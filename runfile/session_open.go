@@ -54,7 +54,10 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	if err := s.agree(ctx); err != nil {
 		return nil, fmt.Errorf("open run: %w", err) // whose name may differ on the ranks
 	}
+	// Before the ranks agree for the last time: when one has its session, all listen.
+	s.listen()
 	if err := s.open(ctx); err != nil {
+		s.stopListening()
 		err = errors.Join(err, s.unlock())
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
 	}
@@ -164,7 +167,6 @@ func (s *Session) begin() {
 		s.updates = append(s.updates, u)
 		s.updateSaves = append(s.updateSaves, UpdateStates{Name: name})
 	}
-	s.listen()
 }
 
 // plan decides, on rank 0, what the segment begins with, by the rules of Open.

@@ -23,7 +23,7 @@ func TestSettings(t *testing.T) {
 		{[]string{segment1, "time/points"}, "points: float64[5] 0.0 0.25 0.5 0.75 1.0\n"},
 		{[]string{"--json", segment1, "system"}, "{\n  \"tolerance\": 1e-06\n}\n"},
 		{[]string{"--json", segment1, "segment/status"}, "\"stopped\"\n"},
-		{[]string{segment1}, "environment:\n"},
+		{[]string{segment1}, "system:\n"},
 		{[]string{lastCheckpoint, "run"}, "description: \"a decay\"\n"},
 		{[]string{"theirs.h5", "system/terms/drift"}, "name: \"drift\"\n"},
 	} {

@@ -204,8 +204,8 @@ func (f *File) Extend(path string, n int) error {
 
 // Pieces says where the rows first to first+n of the first axis are in the file, in
 // C order: the place to write them to with other means. What the file has open or not
-// yet flushed must not be mixed with that. Compressed data and data without a place
-// is an error.
+// yet flushed must not be mixed with that. Compressed data, data in another form than in
+// memory, and data without a place is an error.
 func (f *File) Pieces(path string, first, n int) ([]Piece, error) {
 	var pieces []Piece
 	err := f.on("locate", path, "", false, func(o object) error {
@@ -218,6 +218,9 @@ func (f *File) Pieces(path string, first, n int) ([]Piece, error) {
 		}
 		if info.elsewhere || info.Filters > 0 || info.Type.size() == 0 {
 			return fmt.Errorf("%w: its data is not in the file as it is", ErrKind)
+		}
+		if !info.AsMemory {
+			return fmt.Errorf("%w: its elements are not in the form of %v in memory", ErrType, info.Type)
 		}
 		if len(info.Shape) == 0 || first < 0 || n < 0 || first > info.Shape[0] || n > info.Shape[0]-first {
 			return fmt.Errorf("%w: rows %d to %d of shape %v", ErrShape, first, first+n, info.Shape)

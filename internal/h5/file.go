@@ -359,7 +359,9 @@ func (f *File) Stat(path string) (Info, error) {
 	return info, err
 }
 
-// List gives the members of a group in the order of their names' bytes.
+// List gives the members of a group in the order in which they were made; in that of
+// their names' bytes where the group does not keep the other, as in many files of
+// others.
 func (f *File) List(group string) ([]Entry, error) {
 	var entries []Entry
 	err := f.on("list", group, "", false, func(o object) (err error) {
@@ -379,8 +381,8 @@ func wantKind(o object, want Kind) error {
 	return nil
 }
 
-// Walk calls visit for everything below a group, in the order of the names, groups
-// before their members. A group that is reached a second time, as where a link leads
+// Walk calls visit for everything below a group, in the order of List, groups before
+// their members. A group that is reached a second time, as where a link leads
 // back up, is an error that wraps ErrLink; so is one that is nested too deep. Soft and
 // external links are visited, not followed. An error of visit ends the walk.
 func (f *File) Walk(group string, visit func(path string, e Entry) error) error {

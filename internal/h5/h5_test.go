@@ -330,6 +330,12 @@ func TestGroupsAreListedInOrder(t *testing.T) {
 	must(t, h5.Write(f, "b/a", []int8{1}))
 	must(t, f.CreateGroup("Ä"))
 	must(t, f.CreateGroup("a"))
+	must(t, f.CreateGroup("c"))
+	must(t, f.Unlink("b/z"))
+	must(t, f.CreateGroup("b/z"))
+	for i := range 20 { // more than the object of a group has room for
+		must(t, f.CreateGroup(fmt.Sprintf("c/%d", 20-i)))
+	}
 	must(t, f.SetAttributeString("b", "y", "1"))
 	must(t, f.SetAttributeString("b", "x", "2"))
 	f = reopen(t, f)
@@ -338,7 +344,11 @@ func TestGroupsAreListedInOrder(t *testing.T) {
 		got = append(got, path+" "+e.Kind.String())
 		return nil
 	}))
-	if want := []string{"a group", "b group", "b/a dataset", "b/z group", "Ä group"}; !reflect.DeepEqual(got, want) {
+	want := []string{"b group", "b/a dataset", "b/z group", "Ä group", "a group", "c group"}
+	for i := range 20 {
+		want = append(want, fmt.Sprintf("c/%d group", 20-i))
+	}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 	names, err := f.Attributes("b")

@@ -10,6 +10,7 @@ package h5
 import "C"
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -359,7 +360,8 @@ func (o *libraryObject) info() (Info, error) {
 	i := Info{
 		Kind: Dataset, Type: Type(c._type), Class: classes[c.class], Null: c.space == C.FS_NULL,
 		Filters: int(c.filters), Variable: c.variable != 0,
-		foreign: c.foreign != 0, placed: c.placed != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
+		AsMemory: o.native,
+		foreign:  c.foreign != 0, placed: c.placed != 0, elsewhere: c.layout == C.FS_ELSEWHERE,
 		padding: int(c.padding), bytes: int64(c.size), ascii: c.utf8 == 0,
 	}
 	if c.marked != 0 && (i.Type == Int8 || i.Type == Uint8) {
@@ -401,7 +403,7 @@ func (o *libraryObject) info() (Info, error) {
 }
 
 // names collects what a call lists.
-func names(call string, list func(*C.fs_names) C.int, each func(name string, kind C.int, address uint64)) error {
+func names(call string, list func(*C.fs_names) C.int, each func(name string, kind C.int, address uint64, order int64)) error {
 	c := C.fs_names{most: 1 << 20}
 	defer C.fs_free_names(&c)
 	if list(&c) < 0 {
@@ -412,26 +414,28 @@ func names(call string, list func(*C.fs_names) C.int, each func(name string, kin
 	}
 	kinds := unsafe.Slice(c.kinds, c.count)
 	addresses := unsafe.Slice(c.addresses, c.count)
+	orders := unsafe.Slice(c.orders, c.count)
 	text := unsafe.Slice((*byte)(unsafe.Pointer(c.text)), c.used)
 	for i := range kinds {
 		name, rest, _ := strings.Cut(unsafe.String(unsafe.SliceData(text), len(text)), "\x00")
 		text = text[len(text)-len(rest):]
-		each(strings.Clone(name), kinds[i], uint64(addresses[i]))
+		each(strings.Clone(name), kinds[i], uint64(addresses[i]), int64(orders[i]))
 	}
 	return nil
 }
 
 func (o *libraryObject) list() ([]Entry, error) {
 	var entries []Entry
-	err := names("H5Literate", func(c *C.fs_names) C.int { return C.fs_list(o.id, c) }, func(name string, kind C.int, address uint64) {
-		entries = append(entries, Entry{Name: name, Kind: kindOf(kind), address: address})
+	err := names("H5Literate", func(c *C.fs_names) C.int { return C.fs_list(o.id, c) }, func(name string, kind C.int, address uint64, order int64) {
+		entries = append(entries, Entry{Name: name, Kind: kindOf(kind), address: address, order: order})
 	})
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.order, b.order) })
 	return entries, err
 }
 
 func (o *libraryObject) attributes() ([]string, error) {
 	var list []string
-	err := names("H5Aiterate2", func(c *C.fs_names) C.int { return C.fs_attribute_names(o.id, c) }, func(name string, _ C.int, _ uint64) {
+	err := names("H5Aiterate2", func(c *C.fs_names) C.int { return C.fs_attribute_names(o.id, c) }, func(name string, _ C.int, _ uint64, _ int64) {
 		list = append(list, name)
 	})
 	return list, err

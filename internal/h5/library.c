@@ -86,9 +86,14 @@ static hid_t access_properties(H5F_libver_t newest) {
 	return p;
 }
 
+// keep_order lets a group know in which order its members came.
+static herr_t keep_order(hid_t create) {
+	return H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED);
+}
+
 hid_t fs_create(const char *name, int truncate) {
 	hid_t access = access_properties(H5F_LIBVER_V18), create = H5Pcreate(H5P_FILE_CREATE), f = -1;
-	if (access >= 0 && create >= 0 && H5Pset_obj_track_times(create, 0) >= 0)
+	if (access >= 0 && create >= 0 && H5Pset_obj_track_times(create, 0) >= 0 && keep_order(create) >= 0)
 		f = H5Fcreate(name, truncate ? H5F_ACC_TRUNC : H5F_ACC_EXCL, create, access);
 	if (create >= 0) H5Pclose(create);
 	if (access >= 0) H5Pclose(access);
@@ -222,14 +227,14 @@ static hid_t link_properties(void) {
 
 int fs_make_group(hid_t file, const char *path) {
 	hid_t links = link_properties(), create = H5Pcreate(H5P_GROUP_CREATE), g = -1;
-	if (links >= 0 && create >= 0 && H5Pset_obj_track_times(create, 0) >= 0)
+	if (links >= 0 && create >= 0 && H5Pset_obj_track_times(create, 0) >= 0 && keep_order(create) >= 0)
 		g = H5Gcreate2(file, path, links, create, H5P_DEFAULT);
 	if (links >= 0) H5Pclose(links);
 	if (create >= 0) H5Pclose(create);
 	return g < 0 ? -1 : H5Gclose(g);
 }
 
-static int add_name(fs_names *names, const char *name, int kind, unsigned long long address) {
+static int add_name(fs_names *names, const char *name, int kind, unsigned long long address, long long order) {
 	size_t n = strlen(name) + 1;
 	if (names->count >= names->most) return -1;
 	if (names->used + n > names->room) {
@@ -243,25 +248,31 @@ static int add_name(fs_names *names, const char *name, int kind, unsigned long l
 		size_t slots = 2 * names->slots + 64;
 		int *kinds = realloc(names->kinds, slots * sizeof *kinds);
 		unsigned long long *addresses;
+		long long *orders;
 		if (kinds == NULL) return -1;
 		names->kinds = kinds;
 		addresses = realloc(names->addresses, slots * sizeof *addresses);
 		if (addresses == NULL) return -1;
 		names->addresses = addresses;
+		orders = realloc(names->orders, slots * sizeof *orders);
+		if (orders == NULL) return -1;
+		names->orders = orders;
 		names->slots = slots;
 	}
 	memcpy(names->text + names->used, name, n);
 	names->used += n;
 	names->addresses[names->count] = address;
+	names->orders[names->count] = order;
 	names->kinds[names->count++] = kind;
 	return 0;
 }
 
 static herr_t add_link(hid_t group, const char *name, const H5L_info_t *link, void *data) {
 	H5O_info_t info;
-	if (link->type != H5L_TYPE_HARD) return add_name(data, name, -1 - (int)link->type, 0);
+	long long order = link->corder_valid ? (long long)link->corder : -1;
+	if (link->type != H5L_TYPE_HARD) return add_name(data, name, -1 - (int)link->type, 0, order);
 	if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) return -1;
-	return add_name(data, name, (int)info.type, info.addr);
+	return add_name(data, name, (int)info.type, info.addr, order);
 }
 
 int fs_list(hid_t group, fs_names *names) {
@@ -271,7 +282,7 @@ int fs_list(hid_t group, fs_names *names) {
 static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *data) {
 	(void)object;
 	(void)info;
-	return add_name(data, name, 0, 0);
+	return add_name(data, name, 0, 0, -1);
 }
 
 int fs_attribute_names(hid_t object, fs_names *names) {
@@ -282,6 +293,7 @@ void fs_free_names(fs_names *names) {
 	free(names->text);
 	free(names->kinds);
 	free(names->addresses);
+	free(names->orders);
 }
 
 static hid_t text_type(size_t length, int variable, int utf8) {

@@ -38,6 +38,7 @@ typedef struct {
 	size_t used, room;
 	int *kinds;     // H5O_type_t, or -1 - H5L_type_t for what is no hard link
 	unsigned long long *addresses; // of objects
+	long long *orders; // in which they came, -1 where that isn't kept
 	size_t count, slots;
 	size_t most;
 } fs_names;

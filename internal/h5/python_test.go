@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,6 +181,7 @@ func TestWeReadWhatPythonWrote(t *testing.T) {
 				{"overflow", second(h5.Read[uint8](f, "overflow")), h5.ErrTooLarge, "[1099511627776 1099511627776]"},
 				{"hugetext", errOf(f.ReadStrings("hugetext")), h5.ErrTooLarge, "[1099511627776]"},
 				{"cycle", f.Walk("cycle", func(string, h5.Entry) error { return nil }), h5.ErrLink, "cycle/inner/back: refused link: the group is also cycle"},
+				{"swapped", errOf(f.Pieces("swapped", 0, 10)), h5.ErrType, "not in the form of float64"},
 				{"n", f.Walk("n", func(string, h5.Entry) error { return nil }), h5.ErrLink, "deeper than 144"},
 			} {
 				t.Run(c.path, func(t *testing.T) {
@@ -195,6 +197,9 @@ func TestWeReadWhatPythonWrote(t *testing.T) {
 			}
 			entries, err := f.List("/")
 			must(t, err)
+			if !slices.IsSortedFunc(entries, func(a, b h5.Entry) int { return strings.Compare(a.Name, b.Name) }) {
+				t.Errorf("a group that keeps no order is listed as %v", entries)
+			}
 			kinds := map[string]h5.Kind{}
 			for _, e := range entries {
 				kinds[e.Name] = e.Kind

@@ -140,6 +140,7 @@ type Entry struct {
 	Kind Kind
 
 	address uint64 // where the object is in the file
+	order   int64  // in which it came, -1 where the group does not keep it
 }
 
 // Unlimited is the largest extent of an axis that grows without end.
@@ -160,6 +161,10 @@ type Info struct {
 	Chunk   []int // nil where the data is not in chunks
 	Filters int   // such as deflate
 	Storage int64 // bytes of the file that the data takes
+
+	// AsMemory says that elements have the same bytes in the file as in memory: other
+	// orders of bytes and other forms of numbers are converted when they are read.
+	AsMemory bool
 
 	// Of strings: whether they can have any length, and the length otherwise.
 	Variable bool

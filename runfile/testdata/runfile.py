@@ -345,9 +345,10 @@ def series(name):
 def recode(name):
     with h5py.File(name, "r+") as f:
         phi, heat = f["unknowns/phi"][:], f["unknowns/heat"][:]
+        own = {"chunks": f["unknowns/heat"].chunks, "maxshape": f["unknowns/heat"].maxshape}
         del f["unknowns/phi"], f["unknowns/heat"]
         f["unknowns"].create_dataset("phi", data=phi, chunks=(1, 2, 5, 7), compression="gzip")
-        f["unknowns"].create_dataset("heat", data=heat.astype(">f8"))
+        f["unknowns"].create_dataset("heat", data=heat, dtype=">f8", **own)
 
 
 if __name__ == "__main__":

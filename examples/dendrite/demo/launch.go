@@ -67,7 +67,7 @@ func (e event) number(key string) int64 {
 }
 
 // grace is how long processes may take to end that have every reason to.
-const grace = 10 * time.Second
+const grace = time.Minute
 
 // command puts the launcher before the solver.
 func (o options) command(l *launch) *exec.Cmd {

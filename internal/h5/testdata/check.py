@@ -83,6 +83,7 @@ def make(name, libver):
         inner["back"] = f["cycle"]
         f["via"] = h5py.SoftLink("/external/x")
         f.create_dataset("huge", (1 << 40, 1 << 10), dtype="f8", chunks=(1, 1024))
+        f.create_dataset("swapped", data=np.arange(10.0), dtype=">f8", chunks=(10,))
         f.create_dataset("sparse", (1000,), dtype="f8", chunks=(10,))
         f.create_dataset("overflow", (1 << 40, 1 << 40), dtype="u1", chunks=(1024, 1024))
         f.create_dataset("hugetext", (1 << 40,), dtype=h5py.string_dtype(), chunks=(1024,))
