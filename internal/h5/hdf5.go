@@ -426,10 +426,12 @@ func names(call string, list func(*C.fs_names) C.int, each func(name string, kin
 
 func (o *libraryObject) list() ([]Entry, error) {
 	var entries []Entry
+	came := map[string]int64{}
 	err := names("H5Literate", func(c *C.fs_names) C.int { return C.fs_list(o.id, c) }, func(name string, kind C.int, address uint64, order int64) {
-		entries = append(entries, Entry{Name: name, Kind: kindOf(kind), address: address, order: order})
+		entries = append(entries, Entry{Name: name, Kind: kindOf(kind), address: address})
+		came[name] = order
 	})
-	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.order, b.order) })
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(came[a.Name], came[b.Name]) })
 	return entries, err
 }
 

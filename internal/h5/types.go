@@ -140,7 +140,6 @@ type Entry struct {
 	Kind Kind
 
 	address uint64 // where the object is in the file
-	order   int64  // in which it came, -1 where the group does not keep it
 }
 
 // Unlimited is the largest extent of an axis that grows without end.

@@ -58,6 +58,7 @@ def record(s):
     assert s["record/inner/x"][()] == 1
     assert s["records"].attrs["kind"] == b"records"
     assert list(s["records/order"].asstr()) == ["z", "a b"]
+    assert list(s["records"]) == ["z", "a b", "order"], list(s["records"])  # as they were written
     assert s["records/z/v"].dtype == np.int64 and s["records/a b/v"].dtype == np.float64
     assert s["no_records/order"].shape == (0,)
 
