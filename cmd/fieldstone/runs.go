@@ -166,6 +166,26 @@ func unread(faults []error, err error) bool {
 	})
 }
 
+// sizeOf is the size of a file, also of one that couldn't be opened; nil where that isn't
+// known either.
+func sizeOf(i *runfile.Info) *int64 {
+	if i.Bytes > 0 {
+		return &i.Bytes
+	}
+	info, err := os.Stat(i.File)
+	if err != nil {
+		return nil
+	}
+	return pointer(info.Size())
+}
+
+func orNoSize(n *int64) string {
+	if n == nil {
+		return "not known"
+	}
+	return humanSize(*n)
+}
+
 // shapeText is a shape as h5dump shows it.
 func shapeText(shape []int) string {
 	words := make([]string, len(shape))

@@ -34,6 +34,10 @@ func TestWithoutHDF5(t *testing.T) {
 	if exists("out") || exists("results/run.segment0001.xmf") {
 		t.Error("something was written")
 	}
+	shown := mustRun(t, 2, "show", file).out
+	if !strings.Contains(shown, "complete    not known\n") || !strings.Contains(shown, "size        32 B\n") {
+		t.Errorf("%s", shown)
+	}
 	// Of a directory only what has the name of a run's is told of.
 	o := mustRun(t, 2, "verify", "results")
 	if strings.Count(o.errors, says) != 2 || strings.Contains(o.errors, "notes") || strings.Contains(o.errors, "other") {

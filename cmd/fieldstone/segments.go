@@ -286,7 +286,7 @@ func (l *runListing) join(ctx context.Context) error {
 
 func (l *runListing) write(a *app) {
 	t := newTable(0, 2, 3, 6)
-	t.row("SEGMENT", "STATE", "STATES", "DROPPED", "TIMES", "STATUS", "STEPS", "RESUMED FROM", "NOTE")
+	t.row("SEGMENT", "STATE", "STATES", "DROPPED", "TIMES", "STATUS", "ATTEMPTED", "RESUMED FROM", "NOTE")
 	for _, s := range l.Segments {
 		t.row(strconv.Itoa(s.Number), string(s.State), strconv.Itoa(s.States), orQuestion(s.Dropped), s.times(),
 			orUnknown(s.Status), strconv.Itoa(s.Attempts), s.resumed(), s.note(l))
@@ -297,7 +297,7 @@ func (l *runListing) write(a *app) {
 		fmt.Fprintln(a.out, "no segments")
 	}
 	t = newTable(3, 4, 5)
-	t.row("CHECKPOINT", "STATE", "TIME", "SEGMENT", "SAVED", "STEPS", "NOTE")
+	t.row("CHECKPOINT", "STATE", "TIME", "SEGMENT", "SAVED", "ACCEPTED", "NOTE")
 	for i, k := range l.Checkpoints {
 		row := []string{[]string{"last", "previous"}[i], string(k.State), "", "", "", "", ""}
 		if k.Time != nil {
@@ -370,7 +370,7 @@ func (s *listedSegment) note(l *runListing) string {
 	case s.StopReason != nil:
 		return *s.StopReason
 	case s.Status != nil && *s.Status == "running" && l.InUse != nil && (!*l.InUse || s.Number < l.Segments[len(l.Segments)-1].Number):
-		return "it was killed"
+		return "ended without closing"
 	}
 	return ""
 }

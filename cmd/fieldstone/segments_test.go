@@ -43,7 +43,7 @@ func TestSegmentsOfDamagedRuns(t *testing.T) {
 		change func(t *testing.T)
 		says   []string
 	}{
-		"a gap":                  {third, []string{"missing: segment 3\n", "the segments don't join: ", "resumed from segment 3", "it was killed", "      4  good        2        ?"}},
+		"a gap":                  {third, []string{"missing: segment 3\n", "the segments don't join: ", "resumed from segment 3", "ended without closing", "      4  good        2        ?"}},
 		"the first is missing":   {func(t *testing.T) { remove(t, segment1) }, []string{"missing: segment 1\n", "the segments join"}},
 		"a bad segment":          {func(t *testing.T) { write(t, segment2, []byte("torn")) }, []string{"      2  bad ", "no signature of HDF5", "the segments don't join: "}},
 		"no last checkpoint":     {func(t *testing.T) { remove(t, lastCheckpoint) }, []string{"last        missing", "previous    good     0.5 s"}},

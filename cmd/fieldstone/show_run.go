@@ -20,11 +20,11 @@ type shownRun struct {
 	Path  string  `json:"path"`
 	State state   `json:"state"`
 	Error *string `json:"error"` // the first of what is wrong
-	Bytes int64   `json:"bytes"`
+	Bytes *int64  `json:"bytes"`
 
 	Version  *string `json:"format_version"`
 	Writer   *string `json:"writer"`
-	Complete *bool   `json:"complete"` // null: of another writer, whose files have no mark
+	Complete *bool   `json:"complete"` // null: of another writer, whose files have no mark, or not known
 	Commit   *string `json:"commit"`
 	Code     *string `json:"code_version"`
 
@@ -118,7 +118,7 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 
 func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {
 	s := &shownRun{
-		Path: i.File, State: stateGood, Bytes: i.Bytes,
+		Path: i.File, State: stateGood, Bytes: sizeOf(i),
 		Version: known(i.Version), Writer: known(i.Writer), Commit: known(i.Commit), Code: known(i.CodeVersion),
 	}
 	switch {
@@ -289,7 +289,7 @@ func (s *shownRun) write(a *app) {
 		t.row("saved times", span(floatsOf(c.Times)))
 		t.row("setup hash", orUnknown(c.SetupHash))
 	}
-	t.row("size", humanSize(s.Bytes))
+	t.row("size", orNoSize(s.Bytes))
 	t.write(a.out, "  ")
 	if c != nil {
 		c.write(a)
@@ -329,6 +329,8 @@ func (s *shownRun) writtenBy() string {
 
 func (s *shownRun) completeText() string {
 	switch {
+	case s.Complete == nil && s.Version == nil && s.Code == nil:
+		return "not known" // nor who wrote it
 	case s.Complete == nil:
 		return "not known, other writers set no mark"
 	case *s.Complete:

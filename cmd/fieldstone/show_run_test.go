@@ -19,7 +19,7 @@ func decodeRun(t *testing.T, o outcome) shownRun {
 	f := decodeJSON[struct {
 		State    state
 		Error    *string
-		Bytes    int64
+		Bytes    *int64
 		Version  *string `json:"format_version"`
 		Writer   *string
 		Complete *bool
@@ -59,7 +59,7 @@ func TestShowRunFile(t *testing.T) {
 	runs(t)
 	s := decodeRun(t, mustRun(t, 0, "show", "--json", segment1))
 	if s.Kind != "segment" || len(s.Times) != 4 || *s.Statistics != (shownStatistics{5, 4, 5, 35, 10}) ||
-		len(s.Updates) != 1 || s.Updates[0] != (shownUpdate{"mean", 2}) || s.Bytes == 0 || len(*s.SetupHash) != 64 {
+		len(s.Updates) != 1 || s.Updates[0] != (shownUpdate{"mean", 2}) || *s.Bytes == 0 || len(*s.SetupHash) != 64 {
 		t.Errorf("%+v", s.shownContent)
 	}
 	if !strings.Contains(string(s.Segment), `"limit of 4 steps"`) {
@@ -171,6 +171,26 @@ func TestHostileRunFiles(t *testing.T) {
 	}
 	if exists(out) {
 		t.Error("something was written")
+	}
+}
+
+// Of a file that can't be opened the size is known, and its writer isn't.
+func TestShowOfRunFilesThatCannotBeRead(t *testing.T) {
+	runs(t)
+	write(t, segment1, read(t, segment1)[:20_000])
+	o := mustRun(t, 1, "show", segment1)
+	says(t, o.out, "  complete    not known\n", "  written by  not known\n", "  size        19.5 KiB\n")
+	if s := decodeRun(t, mustRun(t, 1, "show", "--json", segment1)); *s.Bytes != 20_000 || s.Complete != nil {
+		t.Errorf("%+v", s)
+	}
+	v := decodeJSON[struct {
+		Runs []runVerdict `json:"run_files"`
+	}](t, mustRun(t, 1, "verify", "--json", segment1))
+	if len(v.Runs) != 1 || *v.Runs[0].Bytes != 20_000 {
+		t.Errorf("%+v", v)
+	}
+	if size := sizeOf(&runfile.Info{File: "nowhere.h5"}); size != nil || orNoSize(size) != "not known" {
+		t.Errorf("a file that isn't there has %d bytes", *size)
 	}
 }
 

@@ -21,7 +21,7 @@ type runVerdict struct {
 	Ours    bool       `json:"ours"`
 	Hashes  int        `json:"hashes"` // that were computed again
 	States  int        `json:"saved_states"`
-	Bytes   int64      `json:"bytes"`
+	Bytes   *int64     `json:"bytes"`
 	Faults  []runFault `json:"faults"`
 	Error   *string    `json:"error"` // why it can't be judged
 
@@ -72,7 +72,7 @@ func passedOver(path string, faults []error, err error) bool {
 func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	r := runVerdict{
 		Path: i.File, State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
-		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: i.Bytes, Faults: []runFault{},
+		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: sizeOf(i), Faults: []runFault{},
 	}
 	if !unread(faults, err) {
 		r.Kind = pointer(runKind(i))
@@ -116,5 +116,5 @@ func (r *runVerdict) String() string {
 	case r.Hashes == 1:
 		hashes = "1 hash"
 	}
-	return fmt.Sprintf("%s: good (%s, %s, %s, %s)", r.Path, kind, count(int64(r.States), "state"), hashes, humanSize(r.Bytes))
+	return fmt.Sprintf("%s: good (%s, %s, %s, %s)", r.Path, kind, count(int64(r.States), "state"), hashes, orNoSize(r.Bytes))
 }
