@@ -14,23 +14,27 @@ var ErrNotOneRun = errors.New("not the segments of one run")
 
 // segment is what a part's settings say of it. What they don't say is not there.
 type segment struct {
-	index, resumedFrom, attemptsBefore *int64
-	start                              *float64
-	setupHash, previousSetupHash       string
+	index, resumedFrom           *int64
+	savedBefore, attemptsBefore  *int64
+	start, end                   *float64
+	setupHash, previousSetupHash string
 }
 
 func segmentOf(settings record.Record) (s segment, err error) {
 	for path, to := range map[string]**int64{
 		"segment/index":                &s.index,
 		"segment/resumed_from_segment": &s.resumedFrom,
+		"segment/saved_before":         &s.savedBefore,
 		"segment/attempts_before":      &s.attemptsBefore,
 	} {
 		if *to, err = optional(settings.Int(path)); err != nil {
 			return s, err
 		}
 	}
-	if s.start, err = optional(settings.Float("segment/start_time")); err != nil {
-		return s, err
+	for path, to := range map[string]**float64{"segment/start_time": &s.start, "segment/end_time": &s.end} {
+		if *to, err = optional(settings.Float(path)); err != nil {
+			return s, err
+		}
 	}
 	for path, to := range map[string]*string{
 		"setup_hash":                  &s.setupHash,
@@ -48,14 +52,28 @@ func segmentOf(settings record.Record) (s segment, err error) {
 }
 
 // segmentOfPart is what the settings of a part say of it. The output of joined
-// segments has those of the last one, whose count of attempts is not that before all
-// of it.
+// segments has those of the last one, whose counts are not those before all of it: that
+// of states is known from its own, that of attempts isn't.
 func segmentOfPart(part *Solution) (segment, error) {
 	s, err := segmentOf(part.Settings)
-	if s.start != nil && precedes(part.Times, *s.start) {
-		s.attemptsBefore = nil
+	if err != nil || s.start == nil || !precedes(part.Times, *s.start) {
+		return s, err
 	}
-	return s, err
+	s.attemptsBefore = nil
+	if s.savedBefore != nil {
+		n := max(0, *s.savedBefore-int64(until(part.Times, *s.start)))
+		s.savedBefore = &n
+	}
+	return s, nil
+}
+
+// until counts the times up to one.
+func until(times []float64, last float64) int {
+	n := len(times)
+	for n > 0 && times[n-1] > last {
+		n--
+	}
+	return n
 }
 
 func optional[T any](v T, err error) (*T, error) {
@@ -78,10 +96,11 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 	if err := increasing(&joined); err != nil {
 		return nil, err
 	}
-	before, err := segmentOfPart(parts[0])
+	first, err := segmentOfPart(parts[0])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", joined.Files[0], err)
 	}
+	before := first
 	own := 0 // attempts in joined that are not of the last part
 	for i, b := range parts[1:] {
 		a := parts[i]
@@ -97,6 +116,9 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 		}
 		if seg.start != nil {
 			joined.cut(*seg.start)
+		}
+		if err := adjoins(a, b, before, seg, first.savedBefore, len(joined.Times)); err != nil {
+			return nil, err
 		}
 		joined.Statistics = cutStatistics(joined.Statistics, own, before, seg)
 		own = joined.Statistics.Attempts()
@@ -127,6 +149,25 @@ func follows(a, b *Solution, sa, sb segment) error {
 	return nil
 }
 
+// adjoins makes sure that nothing is missing between two parts, as far as that is known:
+// kept is how many states there are before the second, with those that the run had saved
+// before the first of all parts.
+func adjoins(a, b *Solution, sa, sb segment, savedBefore *int64, kept int) error {
+	if sa.end != nil && sb.start != nil && *sa.end < *sb.start {
+		return refuse(a, b, "the first ends at %v s, before the second starts at %v s", *sa.end, *sb.start)
+	}
+	if savedBefore != nil && sb.savedBefore != nil && *savedBefore+int64(kept) < *sb.savedBefore {
+		return refuse(a, b, "%d states are saved before the second, which counts %d", *savedBefore+int64(kept), *sb.savedBefore)
+	}
+	if sa.attemptsBefore == nil || sb.attemptsBefore == nil {
+		return nil
+	}
+	if n := *sa.attemptsBefore + int64(a.Statistics.Attempts()); n < *sb.attemptsBefore {
+		return refuse(a, b, "%d steps are attempted before the second, which counts %d", n, *sb.attemptsBefore)
+	}
+	return nil
+}
+
 func sameUnknowns(a, b *Solution) error {
 	names := func(s *Solution) (list []string) {
 		for _, u := range s.Layout.Unknowns {
@@ -150,10 +191,7 @@ func sameUnknowns(a, b *Solution) error {
 
 // cut drops the states that the next part repeats.
 func (s *Solution) cut(start float64) {
-	n := len(s.Times)
-	for n > 0 && s.Times[n-1] > start {
-		n--
-	}
+	n := until(s.Times, start)
 	s.Times, s.States = s.Times[:n], s.States[:n]
 	s.origins = s.origins[:min(n, len(s.origins))]
 	s.Updates = slices.Clone(s.Updates)

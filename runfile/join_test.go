@@ -147,8 +147,10 @@ func TestStatisticsAreCutWhereTheNextSegmentBegins(t *testing.T) {
 			[]int64{1, 1, 2, 2, 3, 3, 4, 4}},
 		{"at the start time without the second count", numbered(1, 0, 0), numbered(2, 2, -1), []float64{1, 2, 3}, []float64{1, 2, 7, 8},
 			[]int64{1, 1, 2, 2, 3, 3, 4, 4}},
-		{"no more than there are", numbered(1, 0, 0), numbered(2, 2, 9), []float64{1, 2}, []float64{1, 2, 7, 8},
+		{"after all that there are", numbered(1, 0, 0), numbered(2, 2, 2), []float64{1, 2}, []float64{1, 2, 7, 8},
 			[]int64{1, 1, 2, 2, 3, 3, 4, 4}},
+		{"no more than there are", numbered(1, 0, 5), numbered(2, 2, 3), []float64{1, 2}, []float64{7, 8},
+			[]int64{1, 1, 2, 2}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -266,6 +268,98 @@ func TestFilesThatAreNotOneRunAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// with gives entries of the segment's record other values.
+func with(t *testing.T, s *Solution, entries map[string]any) *Solution {
+	t.Helper()
+	segment, err := s.Settings.Record("segment")
+	for key, value := range entries {
+		if err == nil {
+			segment, err = segment.With(key, value)
+		}
+	}
+	if err == nil {
+		s.Settings, err = s.Settings.With("segment", segment)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Segments between which something is missing are not joined, as far as their records
+// tell.
+func TestSegmentsWithAHoleAreRefused(t *testing.T) {
+	type entries map[string]any
+	for _, tc := range []struct {
+		name string
+		a, b entries
+		want []string // empty: they join
+	}{
+		{"the first ends before the second starts", entries{"end_time": 1.0}, entries{},
+			[]string{"a.h5", "b.h5", "ends at 1 s", "starts at 2 s"}},
+		{"states are missing", entries{"saved_before": int64(0)}, entries{"saved_before": int64(4)},
+			[]string{"a.h5", "b.h5", "3 states are saved before", "counts 4"}},
+		{"attempts are missing", entries{}, entries{"attempts_before": int64(42)},
+			[]string{"a.h5", "b.h5", "3 steps are attempted before", "counts 42"}},
+		{"the second goes on where the first ends", entries{"end_time": 2.0, "saved_before": int64(0)}, entries{"saved_before": int64(3)}, nil},
+		{"the first went on", entries{"end_time": 2.5, "saved_before": int64(0)}, entries{"saved_before": int64(3)}, nil},
+		{"a run of another segment before", entries{"saved_before": int64(2)}, entries{"saved_before": int64(5)}, nil},
+		{"fewer were counted", entries{"saved_before": int64(0)}, entries{"saved_before": int64(1)}, nil},
+		{"the first doesn't tell", entries{}, entries{"saved_before": int64(9)}, nil},
+		{"the second doesn't tell", entries{"saved_before": int64(9)}, entries{}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			parts := []*Solution{
+				with(t, part(t, "a.h5", numbered(1, 0, 0), []float64{0, 1, 2, 3}, []float64{1, 2, 3}), tc.a),
+				with(t, part(t, "b.h5", numbered(2, 2, 2), []float64{4}, []float64{4}), tc.b),
+			}
+			_, err := join(parts, quiet(t))
+			if errors.Is(err, ErrNotOneRun) != (tc.want != nil) || tc.want == nil && err != nil {
+				t.Fatalf("error is %v", err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q doesn't say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// A hole behind the second of three segments is found, also where the first two have been
+// joined already, and where the join begins with a later segment.
+func TestHolesBehindLaterSegments(t *testing.T) {
+	parts := func(third int64) []*Solution {
+		return []*Solution{
+			with(t, part(t, "a.h5", numbered(1, 0, 0), []float64{0, 1, 2}, []float64{1, 2}), map[string]any{"saved_before": int64(0)}),
+			with(t, part(t, "b.h5", numbered(2, 2, 2), []float64{3, 4}, []float64{3, 4}), map[string]any{"saved_before": int64(3)}),
+			with(t, part(t, "c.h5", numbered(3, 4, 4), []float64{6}, []float64{6}), map[string]any{"saved_before": third}),
+		}
+	}
+	for third, hole := range map[int64]bool{5: false, 6: true} {
+		for name, joined := range map[string]func(p []*Solution) ([]*Solution, error){
+			"three segments":  func(p []*Solution) ([]*Solution, error) { return p, nil },
+			"from the second": func(p []*Solution) ([]*Solution, error) { return p[1:], nil },
+			"two joined before": func(p []*Solution) ([]*Solution, error) {
+				first, err := join(p[:2], quiet(t))
+				return []*Solution{first, p[2]}, err
+			},
+			"two joined, from the second": func(p []*Solution) ([]*Solution, error) {
+				last, err := join(p[1:], quiet(t))
+				return []*Solution{last}, err
+			},
+		} {
+			list, err := joined(parts(third))
+			if err == nil {
+				_, err = join(list, quiet(t))
+			}
+			if errors.Is(err, ErrNotOneRun) != hole || !hole && err != nil {
+				t.Errorf("%s, %d states saved before the third: %v", name, third, err)
+			}
+		}
 	}
 }
 

@@ -851,6 +851,11 @@ func (s *Statistics) check() error {
 			return fmt.Errorf("statistics: iteration_attempt %d is %d, not one of 1 to %d", i, a, attempts)
 		}
 	}
+	for i, text := range s.Outcome {
+		if _, err := record.ValueOf(text); err != nil {
+			return fmt.Errorf("statistics: outcome %d: %w", i, err)
+		}
+	}
 	return nil
 }
 

@@ -123,6 +123,8 @@ type Start struct {
 	// Saved is the number of states that the run saved before, Summary what it did.
 	Saved   int
 	Summary Summary
+
+	stateSaved bool // the state is among those that the run saved before
 }
 
 // An Attempt is a step that was attempted.
@@ -212,6 +214,10 @@ func (s *Session) Attempt(a Attempt) {
 		return
 	case a.Accepted && s.saveIsDue():
 		s.fail("a step is accepted before the state at the save time %v s is saved", s.time)
+		return
+	}
+	if _, err := record.ValueOf(a.Outcome); err != nil {
+		s.fail("the outcome of an attempt: %v", err)
 		return
 	}
 	s.attempts++

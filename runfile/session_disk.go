@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -87,8 +86,8 @@ func (d *disk) owns(file string) bool {
 		return false
 	}
 	base := filepath.Base(file)
-	return strings.HasPrefix(base, d.name+".segment") ||
-		base == filepath.Base(CheckpointFile("", d.name)) || base == filepath.Base(PreviousFile("", d.name))
+	_, segment := segmentNumber(base, d.name)
+	return segment || base == filepath.Base(CheckpointFile("", d.name)) || base == filepath.Base(PreviousFile("", d.name))
 }
 
 func (d *disk) settings(ctx context.Context, file string) (record.Record, error) {

@@ -494,3 +494,26 @@ func TestSignalsAndKills(t *testing.T) {
 		t.Errorf("%d attempts, want %d", n, steps)
 	}
 }
+
+func TestFilesOfTheRunItself(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	d := newDisk(dir, "run", silent)
+	for file, want := range map[string]bool{
+		SegmentFile(dir, "run", 1):                          true,
+		SegmentFile(dir, "run", 12):                         true,
+		SegmentFile(dir+"/.", "run", 1):                     true,
+		CheckpointFile(dir, "run"):                          true,
+		PreviousFile(dir, "run"):                            true,
+		SegmentFile(other, "run", 1):                        false,
+		SegmentFile(dir, "runner", 1):                       false,
+		CheckpointFile(dir, "run.segmented"):                false,
+		SegmentFile(dir, "run.segment", 1):                  false,
+		filepath.Join(dir, "run.segment1.h5"):               false,
+		filepath.Join(dir, "run.h5"):                        false,
+		filepath.Join(dir, "nowhere", "run.segment0001.h5"): false,
+	} {
+		if got := d.owns(file); got != want {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+}

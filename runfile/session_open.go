@@ -24,7 +24,8 @@ import (
 //   - segments with higher numbers exist: [ErrFilesExist];
 //   - the segment of its number exists, or a checkpoint of it or of a later one,
 //     unless it overwrites: [ErrFilesExist]. A run that resumes replaces a segment that
-//     no checkpoint names, which a killed job left;
+//     no checkpoint names, which a killed job left, but not one that had a checkpoint
+//     where there is none any more;
 //   - checkpoints exist and none can be read: [ErrUnreadable]. Only a run that
 //     overwrites may begin then;
 //   - the stored state is not of the layout's grids, lacks an unknown, lies
@@ -154,8 +155,8 @@ func (s *Session) begin() {
 	times := s.cfg.saveTimes()
 	var saved bool
 	s.nextSave, saved = slices.BinarySearch(times, s.time)
-	if saved && s.start.Resumed && s.start.Segment > 1 {
-		s.nextSave++ // by the segment before
+	if saved && s.start.stateSaved {
+		s.nextSave++
 	}
 	for _, name := range s.cfg.Updates {
 		u := UpdateState{Name: name}
@@ -257,6 +258,10 @@ func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoin
 			if kind, err := settings.Text("checkpoint/type"); err == nil && kind == none {
 				return fmt.Errorf("%w: %s is of a run without checkpoints (overwrite, or choose another name)", ErrFilesExist, g.File)
 			}
+			if written, err := settings.Bool("segment/checkpoint_written"); err == nil && written && last == nil {
+				return fmt.Errorf("%w: %s was written with checkpoints, and none is there: a resumed run would start over (bring one back, overwrite, or choose another name)",
+					ErrFilesExist, g.File)
+			}
 		}
 	}
 	return s.checkChain(ctx, segments, last)
@@ -327,8 +332,24 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 	}
 	if s.start.Segment > 1 { // otherwise the states and steps are another run's
 		s.start.Saved, s.start.Summary = from.SavedCount, from.Summary
+		if s.start.stateSaved, err = wasSaved(from); err != nil {
+			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+		}
 	}
 	return s.describeOrigin(from)
+}
+
+// wasSaved tells whether the segment before has saved the state: its save times may have
+// been others than they are now.
+func wasSaved(from *Checkpoint) (bool, error) {
+	if !from.HasStepper {
+		return true, nil // it is a saved one
+	}
+	times, err := optional(from.Settings.Floats("time/save_times"))
+	if err != nil || times == nil {
+		return true, err
+	}
+	return slices.Contains(*times, from.Time), nil
 }
 
 // describeOrigin compares the settings with those of what the segment begins with.
@@ -379,6 +400,7 @@ type wireStart struct {
 	Bundles     map[string]string
 	Saved       int
 	Summary     Summary
+	StateSaved  bool
 }
 
 func encodeStart(s *Start) ([]byte, error) {
@@ -388,7 +410,7 @@ func encodeStart(s *Start) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = gob.NewEncoder(&b).Encode(&wireStart{s.Segment, s.Time, s.State, s.Resumed, s.File, s.FromSegment,
-		stepper, s.HasStepper, s.Updates, s.Bundles, s.Saved, s.Summary})
+		stepper, s.HasStepper, s.Updates, s.Bundles, s.Saved, s.Summary, s.stateSaved})
 	return b.Bytes(), err
 }
 
@@ -402,6 +424,6 @@ func decodeStart(text []byte, s *Start) error {
 		return fmt.Errorf("what the segment begins with: %w", err)
 	}
 	*s = Start{w.Segment, w.Time, w.State, w.Resumed, w.File, w.FromSegment,
-		stepper, w.HasStepper, w.Updates, w.Bundles, w.Saved, w.Summary}
+		stepper, w.HasStepper, w.Updates, w.Bundles, w.Saved, w.Summary, w.StateSaved}
 	return nil
 }

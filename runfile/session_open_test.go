@@ -101,6 +101,10 @@ func TestOpenRefuses(t *testing.T) {
 			m.outputs["other.h5 -1"] = &k
 			c.From = "other.h5"
 		}, ErrResume, "0.3 s is not one of the time points"},
+		{"to start over where a checkpoint was", func(t *testing.T, c *Config, m *memory) {
+			c.Resume, m.last = true, nil
+			delete(m.files, 2)
+		}, ErrFilesExist, "was written with checkpoints, and none is there"},
 		{"a segment shorter than the checkpoint", func(t *testing.T, c *Config, m *memory) {
 			c.Resume = true
 			m.last.Time = 0.99
@@ -161,7 +165,11 @@ func TestOpenAllows(t *testing.T) {
 		{"to resume", func(t *testing.T, c *Config, m *memory) { c.Resume = true }, 3},
 		{"to resume as the number that follows", func(t *testing.T, c *Config, m *memory) { c.Resume, c.Segment = true, 3 }, 3},
 		{"to replace a segment that no checkpoint names", func(t *testing.T, c *Config, m *memory) { c.Resume = true; m.files[3] = m.files[2] }, 3},
-		{"to replace the first such segment", func(t *testing.T, c *Config, m *memory) { c.Resume, m.last = true, nil; delete(m.files, 2) }, 1},
+		{"to replace the first such segment", func(t *testing.T, c *Config, m *memory) {
+			c.Resume, m.last = true, nil
+			delete(m.files, 2)
+			m.files[1].Settings = withKey(t, m.files[1].Settings, "segment", "checkpoint_written", false)
+		}, 1},
 		{"to resume without the segments before", func(t *testing.T, c *Config, m *memory) { c.Resume = true; clear(m.files) }, 3},
 		{"to overwrite the segment of the number", func(t *testing.T, c *Config, m *memory) { c.Overwrite = true; delete(m.files, 2) }, 1},
 		{"to overwrite with unreadable checkpoints", func(t *testing.T, c *Config, m *memory) {
@@ -198,6 +206,77 @@ func TestOpenAllows(t *testing.T) {
 			}
 			if err := s.Close(t.Context()); err != nil || m.locked {
 				t.Errorf("locked: %v; %v", m.locked, err)
+			}
+		})
+	}
+}
+
+// withKey gives a key of a section another value.
+func withKey(t *testing.T, settings record.Record, section, key string, value any) record.Record {
+	t.Helper()
+	r, err := settings.Record(section)
+	if err == nil {
+		r, err = r.With(key, value)
+	}
+	if err == nil {
+		settings, err = settings.With(section, r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
+// A resumed run has save times of its own: the state that it begins with is saved unless
+// the run saved it before.
+func TestTheFirstStateOfAResumedSegment(t *testing.T) {
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		before, now []float64
+		due         bool
+	}{
+		"saved before":                {[]float64{0, 0.5, 1}, []float64{0, 0.5, 1}, false},
+		"all time points":             {nil, nil, false},
+		"not to be saved":             {[]float64{0, 1}, []float64{0, 1}, false},
+		"no more to be saved":         {[]float64{0, 0.5}, []float64{0, 1}, false},
+		"to be saved by now":          {[]float64{0, 1}, []float64{0, 0.5, 1}, true},
+		"all to be saved by now":      {[]float64{0, 1}, nil, true},
+		"saved before, as one of all": {nil, []float64{0, 0.5}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory()
+			cfg := decayConfig()
+			cfg.Resume, cfg.SaveTimes, cfg.Checkpoint, cfg.Updates = true, tc.before, CheckpointConfig{Steps: 1}, nil
+			s, err := open(ctx, comm.Self(), cfg, m, newClock().now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				err := s.SaveState(ctx, cfg.Initial)
+				if err == nil && s.time > 0 {
+					_, err = s.Checkpoint(ctx, cfg.Initial, nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.time == 0.5 {
+					break
+				}
+				s.Attempt(Attempt{Time: s.NextTime(), Accepted: true})
+			}
+			if err := s.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			cfg.SaveTimes = tc.now
+			s, err = open(ctx, comm.Self(), cfg, m, newClock().now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.time != 0.5 || s.saveIsDue() != tc.due {
+				t.Errorf("at %v s: a state is to be saved: %v, want %v", s.time, s.saveIsDue(), tc.due)
+			}
+			if err := s.Close(ctx); err != nil {
+				t.Fatal(err)
 			}
 		})
 	}

@@ -355,6 +355,8 @@ func TestWrongCalls(t *testing.T) {
 	}{
 		"a step back":           {func(s *Session, d *decay) error { s.Attempt(Attempt{Time: 0, Accepted: true}); return nil }, "0 s is accepted at the accepted time"},
 		"a step to nowhere":     {func(s *Session, d *decay) error { s.Attempt(Attempt{Time: -1 / zero, Accepted: true}); return nil }, "-Inf"},
+		"outcome with NUL":      {func(s *Session, d *decay) error { s.Attempt(Attempt{Time: 0.2, Outcome: "a\x00"}); return nil }, "the string contains NUL"},
+		"outcome in no UTF-8":   {func(s *Session, d *decay) error { s.Attempt(Attempt{Time: 0.2, Outcome: "\xff"}); return nil }, "the string is not UTF-8"},
 		"across a time point":   {func(s *Session, d *decay) error { s.Attempt(Attempt{Time: 0.3, Accepted: true}); return nil }, "across the time point 0.25 s"},
 		"an unknown update":     {func(s *Session, d *decay) error { s.SetUpdate("max", nil); return nil }, `"max"`},
 		"an update that grows":  {func(s *Session, d *decay) error { s.SetUpdate("mean", make([]float64, 3)); return nil }, "3 numbers, had 2"},
