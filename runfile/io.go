@@ -41,9 +41,12 @@ func baseName(path string) string { return path[strings.LastIndexByte(path, '/')
 // parentName is a path in a file without its last part.
 func parentName(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
 
+// unknownCommit is that of a program that was built outside a checkout.
+const unknownCommit = "unknown"
+
 // codeVersion says from which sources the program was built, as far as Go knows.
 func codeVersion() (commit, version string, clean bool) {
-	commit, version = "unknown", Version
+	commit, version = unknownCommit, Version
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {

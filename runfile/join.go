@@ -18,6 +18,7 @@ type segment struct {
 	savedBefore, attemptsBefore  *int64
 	start, end                   *float64
 	setupHash, previousSetupHash string
+	joined                       bool // the part has states of segments before it
 }
 
 func segmentOf(settings record.Record) (s segment, err error) {
@@ -59,7 +60,7 @@ func segmentOfPart(part *Solution) (segment, error) {
 	if err != nil || s.start == nil || !precedes(part.Times, *s.start) {
 		return s, err
 	}
-	s.attemptsBefore = nil
+	s.joined, s.attemptsBefore = true, nil
 	if s.savedBefore != nil {
 		n := max(0, *s.savedBefore-int64(until(part.Times, *s.start)))
 		s.savedBefore = &n

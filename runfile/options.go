@@ -23,6 +23,7 @@ type options struct {
 	fields     FieldReader
 	warn       func(string)
 	state      int
+	stateBase  int // from which the caller counts states, for errors
 	chunkBytes int
 	fsys       vfs.FS
 	reserved   *place // where fields go that others than HDF5 write, nil for none

@@ -900,7 +900,8 @@ func readStatistics(f *h5.File) (s Statistics, err error) {
 
 // ReadState returns one saved state of an output file, the last unless [State] names
 // another, or that of a checkpoint. A state of an output file has no stepper record, so
-// a run can resume from it only at one of its time points.
+// a run can resume from it only at one of its time points. Of a state in the output of
+// joined segments the segment is known, and not 0, only if it is the last one.
 func ReadState(ctx context.Context, path string, opts ...Option) (*Checkpoint, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -911,7 +912,7 @@ func ReadState(ctx context.Context, path string, opts ...Option) (*Checkpoint, e
 		if r.checkpoint {
 			k, err = readCheckpoint(ctx, f, r, o)
 			if err == nil && o.state != 0 && o.state != -1 {
-				err = in(path, "", ErrNoState, "number %d of a checkpoint", o.state)
+				err = o.noState(f, "a checkpoint")
 			}
 			return err
 		}
@@ -922,6 +923,15 @@ func ReadState(ctx context.Context, path string, opts ...Option) (*Checkpoint, e
 		return nil, fmt.Errorf("read state: %w", err)
 	}
 	return k, nil
+}
+
+// noState is the error of a state that a file doesn't have, with its number as the caller
+// counts.
+func (o *options) noState(f *h5.File, of string) error {
+	if o.state < 0 {
+		return in(f.Name(), "", ErrNoState, "number %d from the end, of %s", -o.state, of)
+	}
+	return in(f.Name(), "", ErrNoState, "number %d of %s, counted from %d", o.state+o.stateBase, of, o.stateBase)
 }
 
 // readSaved reads one of the saved states of an output file.
@@ -935,12 +945,13 @@ func readSaved(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint
 		number += len(s.Times)
 	}
 	if number < 0 || number >= len(s.Times) {
-		return nil, in(f.Name(), "", ErrNoState, "number %d of %d", o.state, len(s.Times))
+		return nil, o.noState(f, fmt.Sprintf("%d", len(s.Times)))
 	}
 	if err := s.readStates(ctx, f, number, 1, nil); err != nil {
 		return nil, err
 	}
 	k := s.stored(number)
+	k.output = true
 	updates, err := readUpdates(f, len(s.Times))
 	if err != nil {
 		return nil, err
@@ -948,15 +959,18 @@ func readSaved(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint
 	for _, u := range updates {
 		k.Updates = append(k.Updates, UpdateState{u.Name, u.States[number]})
 	}
-	segment, err := record.Default(s.Settings.Int, "segment/index", 0)
+	seg, err := segmentOfPart(s)
 	if err != nil {
-		return nil, fmt.Errorf("%s: settings: %w", f.Name(), err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	saved, err := record.Default(s.Settings.Int, "segment/saved_before", 0)
-	if err != nil {
-		return nil, fmt.Errorf("%s: settings: %w", f.Name(), err)
+	k.SavedCount = number + 1
+	if seg.savedBefore != nil {
+		k.SavedCount += int(*seg.savedBefore)
 	}
-	k.Segment, k.SavedCount = int(segment), int(saved)+number+1
+	// Of joined segments only the last one is known.
+	if seg.index != nil && !(seg.joined && k.Time <= *seg.start) {
+		k.Segment = int(*seg.index)
+	}
 	return k, nil
 }
 

@@ -630,7 +630,7 @@ type segmentOrigin struct {
 	from            string
 	fromSegment     *int64
 	previousCommit  string
-	commitChanged   bool
+	commitChanged   *bool // nil where a commit isn't known
 	previousHash    string
 	settingsChanged bool
 	changed         []string // sections of the setup
@@ -674,7 +674,10 @@ func (o *segmentOrigin) describe(b *record.Builder) {
 	if o.fromSegment != nil {
 		b.Int("resumed_from_segment", *o.fromSegment)
 	}
-	b.Text("previous_commit", o.previousCommit).Bool("commit_changed", o.commitChanged)
+	b.Text("previous_commit", o.previousCommit)
+	if o.commitChanged != nil {
+		b.Bool("commit_changed", *o.commitChanged)
+	}
 	b.Text("previous_setup_hash", o.previousHash).Bool("settings_changed", o.settingsChanged)
 	if len(o.changed) > 0 {
 		b.Texts("changed_sections", o.changed)

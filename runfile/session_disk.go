@@ -99,7 +99,8 @@ func (d *disk) checkpoint(ctx context.Context) (*Checkpoint, error) {
 }
 
 func (d *disk) state(ctx context.Context, file string, number int) (*Checkpoint, error) {
-	return ReadState(ctx, file, State(number), d.warn())
+	counted := func(o *options) error { o.stateBase = 1; return nil } // as Config.FromState is
+	return ReadState(ctx, file, State(number), counted, d.warn())
 }
 
 func (d *disk) exists(file string) (bool, error) { return vfs.Exists(d.fsys, file) }

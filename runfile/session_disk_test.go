@@ -125,7 +125,7 @@ func TestOpenOnDiskRefuses(t *testing.T) {
 		}, ErrUnreadable, "run.checkpoint.prev.h5"},
 		{"a file without that state", func(t *testing.T, dir string, c *Config) {
 			c.Name, c.From, c.FromState = "other", SegmentFile(dir, "run", 1), 9
-		}, ErrNoState, "number 8 of 3"},
+		}, ErrNoState, "number 9 of 3, counted from 1"},
 		{"a new run beside an old one", func(t *testing.T, dir string, c *Config) { c.Resume = false }, ErrFilesExist, "run.checkpoint.h5"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -188,6 +188,79 @@ func TestRunFromAnOutputFileOnDisk(t *testing.T) {
 	}
 	if !slices.Equal(other.Times, []float64{0.5, 1}) || !slices.Equal(other.States[0], first.States[1]) {
 		t.Errorf("saved times are %v", other.Times)
+	}
+}
+
+// The output of joined segments has the settings of the last one, but counts its states
+// from its own first one; so does a run that begins with one of them.
+func TestStatesOfJoinedOutput(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	cfg := diskConfig(dir)
+	cfg.Stop.Steps = 12
+	for done := false; !done; {
+		out, err := runOnDisk(ctx, comm.Self(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done = out.Done
+	}
+	cfg.Stop.Steps = 0
+	segments, err := SegmentFiles(dir, "run")
+	if err != nil || len(segments) < 3 {
+		t.Fatal(segments, err)
+	}
+	var files []string
+	for _, s := range segments {
+		files = append(files, s.File)
+	}
+	for skip := range 2 {
+		joined := filepath.Join(dir, fmt.Sprintf("from%d.h5", skip+1))
+		s, err := ReadOutput(ctx, files[skip:])
+		if err == nil {
+			err = WriteOutput(ctx, joined, s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, err := s.Settings.Float("segment/start_time")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := 3 - len(s.Times) // in the segments that are left out
+		for i, time := range s.Times {
+			k, err := ReadState(ctx, joined, State(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			segment := 0
+			if time > start {
+				segment = len(files)
+			}
+			if k.SavedCount != before+i+1 || k.Segment != segment {
+				t.Errorf("%s: state %d is number %d of segment %d, want %d of %d", joined, i, k.SavedCount, k.Segment, before+i+1, segment)
+			}
+		}
+	}
+	// The state at 0.5 s is the second of the run.
+	for number, want := range map[int]int{1: 0, 4: 2} {
+		cfg := diskConfig(filepath.Join(dir, fmt.Sprint(number)))
+		cfg.From, cfg.FromState, cfg.Segment = filepath.Join(dir, "from1.h5"), 2, number
+		if _, err := runOnDisk(ctx, comm.Self(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		settings, err := ReadSettings(ctx, SegmentFile(cfg.Directory, "run", number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved, err := settings.Int("segment/saved_before")
+		if err != nil || saved != int64(want) || settings.Has("segment/attempts_before") || settings.Has("segment/resumed_from_segment") {
+			t.Errorf("segment %d: %d states before, %v; its record is\n%v", number, saved, err, settings)
+		}
+		// A first segment has the state at 0.5 s too.
+		k, err := ReadCheckpoint(ctx, cfg.Directory, "run")
+		if err != nil || k.SavedCount != 3-int(boolFlag(number == 1)) {
+			t.Errorf("segment %d: %d states, %v", number, k.SavedCount, err)
+		}
 	}
 }
 

@@ -354,7 +354,7 @@ func wasSaved(from *Checkpoint) (bool, error) {
 
 // describeOrigin compares the settings with those of what the segment begins with.
 func (s *Session) describeOrigin(from *Checkpoint) error {
-	o := segmentOrigin{resumed: true, from: from.File, previousCommit: "unknown", previousHash: "unknown"}
+	o := segmentOrigin{resumed: true, from: from.File, previousCommit: unknownCommit, previousHash: "unknown"}
 	for path, to := range map[string]*string{"code/commit": &o.previousCommit, "setup_hash": &o.previousHash} {
 		text, err := optional(from.Settings.Text(path))
 		if err != nil {
@@ -369,7 +369,11 @@ func (s *Session) describeOrigin(from *Checkpoint) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	o.commitChanged, o.settingsChanged = o.previousCommit != commit, o.previousHash != hash
+	if o.previousCommit != unknownCommit && commit != unknownCommit {
+		changed := o.previousCommit != commit
+		o.commitChanged = &changed
+	}
+	o.settingsChanged = o.previousHash != hash
 	if o.settingsChanged {
 		o.changed = changedSections(from.Settings, s.settings)
 		s.log.Warn("the setup is another one than before", "file", from.File, "sections", o.changed)
@@ -378,7 +382,7 @@ func (s *Session) describeOrigin(from *Checkpoint) error {
 		n := int64(from.Segment)
 		o.fromSegment = &n
 	}
-	if from.HasStepper || s.start.Segment == 1 {
+	if !from.output {
 		n := s.start.Summary.Attempted
 		o.attemptsBefore = &n
 	}

@@ -286,7 +286,7 @@ func TestTheFirstStateOfAResumedSegment(t *testing.T) {
 func storedState(m *memory, segment int, time float64) *Checkpoint {
 	k := *m.last
 	k.File, k.Segment, k.Time = memoryFile(segment), segment, time
-	k.HasStepper, k.Stepper, k.Summary = false, record.Record{}, Summary{}
+	k.HasStepper, k.Stepper, k.Summary, k.output = false, record.Record{}, Summary{}, true
 	return &k
 }
 
@@ -314,18 +314,74 @@ func TestRecordOfAResumedSegment(t *testing.T) {
 		"index": int64(3), "resumed": true, "resumed_from": "last", "resumed_from_segment": int64(2),
 		"start_time": begin, "saved_before": int64(len(m.files[1].Times) + len(m.files[2].Times)),
 		"attempts_before": attempts, "previous_setup_hash": hash, "settings_changed": true,
-		"commit_changed": false,
 	} {
 		v, err := segment.Get(key)
 		if err != nil || v.Any() != want {
 			t.Errorf("%s is %v, %v; want %v", key, v, err, want)
 		}
 	}
+	if segment.Has("commit_changed") {
+		t.Error("it says whether the commit changed, which nobody knows")
+	}
 	if changed, err := segment.Texts("changed_sections"); err != nil || !slices.Equal(changed, []string{"solver"}) {
 		t.Errorf("changed sections are %q, %v", changed, err)
 	}
 	if !strings.Contains(log.String(), "another one than before") {
 		t.Errorf("the log is %q", log.String())
+	}
+}
+
+// Whether the commit is another one is told where both are known.
+func TestWhetherTheCommitChanged(t *testing.T) {
+	for _, tc := range []struct {
+		before, now string
+		want        any // nil: not known
+	}{
+		{"abc", "abc", false}, {"abc", "def", true},
+		{unknownCommit, "abc", nil}, {"abc", unknownCommit, nil}, {unknownCommit, unknownCommit, nil},
+	} {
+		m := twoSegments(t)
+		cfg := decayConfig()
+		cfg.Resume = true
+		s, err := open(t.Context(), comm.Self(), cfg, m, newClock().now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := *m.last
+		from.Settings = withKey(t, from.Settings, "code", "commit", tc.before)
+		s.settings = withKey(t, s.settings, "code", "commit", tc.now)
+		if err := s.describeOrigin(&from); err != nil {
+			t.Fatal(err)
+		}
+		settings, err := s.withSegment()
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := optional(settings.Bool("segment/commit_changed"))
+		if err != nil || (changed != nil) != (tc.want != nil) || changed != nil && *changed != tc.want {
+			t.Errorf("%s after %s: %v, %v; want %v", tc.now, tc.before, changed, err, tc.want)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A state of an output file brings no counts of attempts, whichever segment it begins.
+func TestFirstSegmentFromAnotherRun(t *testing.T) {
+	for from, want := range map[string]bool{"other.h5": false, "a checkpoint": true} {
+		m := newMemory()
+		k := storedState(twoSegments(t), 7, 0.5)
+		k.File, k.output = from, !want
+		m.outputs[from+" -1"] = k
+		cfg := decayConfig()
+		cfg.From = from
+		if _, err := runSegment(t.Context(), comm.Self(), cfg, m); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.files[1].Settings.Has("segment/attempts_before"); got != want {
+			t.Errorf("from %s: there is a count of attempts before: %v", from, got)
+		}
 	}
 }
 

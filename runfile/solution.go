@@ -70,7 +70,7 @@ type Checkpoint struct {
 
 	Time       float64 // accepted time in seconds
 	State      []float64
-	Segment    int // number of the segment that wrote it
+	Segment    int // number of the segment that wrote it, 0 where that isn't known
 	SavedCount int // states that the run had saved up to the time
 	Summary    Summary
 	// Stepper is what the stepper carries between steps. A state that comes from an
@@ -84,6 +84,7 @@ type Checkpoint struct {
 
 	units  map[string]string // that the file stores
 	origin origin
+	output bool // it is one of the saved states of an output file
 }
 
 // UpdateState is the state of one interval update.
