@@ -21,8 +21,9 @@ func newLs(a *app) *cobra.Command {
 		Long: `List a directory of bundles (by default the current one), newest first: the
 bundles, good or bad by structure and size or, with --verify, by checksum; those
 that were set aside (.damaged, .superseded); what is being published or removed,
-and what dead jobs left over. The last line says what "restart_from": "latest"
-would do.
+and what dead jobs left over. A line says what "restart_from": "latest" would do.
+Of runs that have files in the directory the names are listed: 'fieldstone segments'
+has the rest.
 
 Exit status: 0, whatever the state of the bundles; 2 for wrong usage or when the
 directory can't be read.`,
@@ -49,6 +50,7 @@ type listing struct {
 	Verified  bool          `json:"verified"`
 	Entries   []listedEntry `json:"entries"`
 	Latest    listedRestart `json:"latest"`
+	Runs      []string      `json:"runs"` // names of runs that have files here
 }
 
 // listedEntry has null for what isn't known or makes no sense.
@@ -93,6 +95,9 @@ func (a *app) ls(ctx context.Context, dir string, verify, asJSON bool) error {
 		return writeJSON(a.out, newListing(dir, entries, verify))
 	}
 	writeListing(a, entries, verify)
+	if runs := runNames(dir); len(runs) > 0 {
+		fmt.Fprintln(a.out, oneLine(runsText(dir, runs)))
+	}
 	return nil
 }
 
@@ -137,7 +142,7 @@ func (e *entry) checked(verify bool) string {
 }
 
 func newListing(dir string, entries []*entry, verify bool) listing {
-	l := listing{Directory: dir, Verified: verify, Entries: []listedEntry{}}
+	l := listing{Directory: dir, Verified: verify, Entries: []listedEntry{}, Runs: runNames(dir)}
 	for _, e := range entries {
 		j := listedEntry{Name: e.name, Kind: e.kind, State: e.state}
 		if e.cause != nil {

@@ -12,6 +12,39 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Of runs, which have other commands, the names are listed.
+func TestRunsInDirectories(t *testing.T) {
+	results(t)
+	for _, name := range []string{"decay.segment0001.h5", "decay.segment0002.h5", "decay.checkpoint.h5"} {
+		write(t, "runs/"+name, nil)
+	}
+	const see = "files of the run decay: see 'fieldstone segments runs decay'\n"
+	if o := mustRun(t, 0, "ls", "runs"); o.out != "no bundles\n"+see {
+		t.Errorf("%s", o.out)
+	}
+	if o := mustRun(t, 2, "show", "runs"); o.errors != "fieldstone: show runs: no bundles, but "+see {
+		t.Errorf("%s", o.errors)
+	}
+	write(t, "runs/growth.checkpoint.prev.h5", nil)
+	const seeAll = "files of the runs decay, growth: see 'fieldstone segments runs NAME'\n"
+	if o := mustRun(t, 0, "ls", "runs"); o.out != "no bundles\n"+seeAll {
+		t.Errorf("%s", o.out)
+	}
+	if l := decodeJSON[listing](t, mustRun(t, 0, "ls", "--json", "runs")); !slices.Equal(l.Runs, []string{"decay", "growth"}) {
+		t.Errorf("%v", l.Runs)
+	}
+	rename(t, "results/ckpt/step_20", "runs/step_20")
+	if o := mustRun(t, 0, "ls", "runs"); !strings.HasSuffix(o.out, seeAll) || !strings.Contains(o.out, "step_20") {
+		t.Errorf("%s", o.out)
+	}
+	if o := mustRun(t, 0, "show", "runs"); strings.Contains(o.out+o.errors, "decay") {
+		t.Errorf("%s", o.out+o.errors)
+	}
+	if l := decodeJSON[listing](t, mustRun(t, 0, "ls", "--json", "results/ckpt")); l.Runs == nil || len(l.Runs) != 0 {
+		t.Errorf("%v", l.Runs)
+	}
+}
+
 func TestLsGolden(t *testing.T) {
 	for _, c := range []struct {
 		golden string

@@ -137,7 +137,7 @@ const (
 func firstSegmentRecord(reason string) (record.Record, error) {
 	return record.Of(
 		"index", 1, "start_time", 0.0, "saved_before", 0, "resumed", false, "status", "stopped", "end_time", 0.75, "steps", 4,
-		"stop_reason", reason, "checkpoint_written", true, "attempts_before", 0,
+		"stop_reason", reason, "checkpoint_written", true, "attempts_before", 0, "deterministic", false,
 	)
 }
 
@@ -157,7 +157,7 @@ func secondSegment() (*runfile.Solution, runfile.FieldReader) {
 	}
 	settings = must(settings.With("segment", must(record.Of(
 		"index", 2, "start_time", 0.5, "saved_before", 3, "resumed", true, "status", "completed", "end_time", 1.0, "steps", 2,
-		"checkpoint_written", true, "attempts_before", 3, "resumed_from", lastCheckpoint, "resumed_from_segment", 1,
+		"checkpoint_written", true, "attempts_before", 3, "deterministic", false, "resumed_from", lastCheckpoint, "resumed_from_segment", 1,
 		"previous_setup_hash", hash, "settings_changed", false,
 	))))
 	s, fields := output(settings, 0.75, 1)
@@ -165,9 +165,20 @@ func secondSegment() (*runfile.Solution, runfile.FieldReader) {
 	return s, fields
 }
 
-// checkpoint is one of a segment that has saved some states.
+// checkpoint is one of a segment that has saved some states, and of which it has the
+// record as it was then.
 func checkpoint(time float64, segment, saved int) (*runfile.Checkpoint, runfile.FieldReader) {
-	s, fields := output(runSettings(tolerance(1e-6), record.Record{}), time)
+	settings := runSettings(tolerance(1e-6), must(record.Of(
+		"index", 1, "start_time", 0.0, "saved_before", 0, "resumed", false, "status", "running", "end_time", time, "steps", 2,
+		"checkpoint_written", false, "attempts_before", 0, "deterministic", false,
+	)))
+	if segment == 2 {
+		s, _ := secondSegment()
+		section, err := s.Settings.Record("segment")
+		section = must(must(section, err).With("checkpoint_written", false))
+		settings = must(s.Settings.With("segment", section))
+	}
+	s, fields := output(settings, time)
 	return &runfile.Checkpoint{
 		Settings: s.Settings, Layout: s.Layout, Time: time, State: s.States[0], Segment: segment, SavedCount: saved,
 		Summary: runfile.Summary{Attempted: 5, Accepted: 4, NonlinearIterations: 5, LinearIterations: 35, WallTime: 10},

@@ -49,7 +49,8 @@ usage, when there is no such run, or when something can't be read.`,
 }
 
 // runNames lists the runs of which a directory has files.
-func runNames(dir string) (list []string) {
+func runNames(dir string) []string {
+	list := []string{}
 	entries, _ := os.ReadDir(dir) // where there is none, there is nothing to offer
 	for _, e := range entries {
 		if !isRunName(e.Name()) {
@@ -64,6 +65,14 @@ func runNames(dir string) (list []string) {
 		}
 	}
 	return list
+}
+
+// runsText says that a directory has files of runs, and what shows them.
+func runsText(dir string, names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("files of the run %s: see 'fieldstone segments %s %s'", names[0], dir, names[0])
+	}
+	return fmt.Sprintf("files of the runs %s: see 'fieldstone segments %s NAME'", strings.Join(names, ", "), dir)
 }
 
 // runListing is the run of a name as JSON.

@@ -115,6 +115,9 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 	if err == nil && len(entries) == 0 {
 		err = errors.New("no bundles but such that were set aside")
 	}
+	if runs := runNames(path); errors.Is(err, errNoBundles) && len(runs) > 0 {
+		err = fmt.Errorf("no bundles, but %s", runsText(path, runs))
+	}
 	if err != nil {
 		a.report("show", path, err)
 		return statusError(statusFailed)
