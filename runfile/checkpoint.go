@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -78,7 +79,7 @@ func writeRotating(ctx context.Context, dir, name string, k *Checkpoint, o *opti
 func publishCheckpoint(ctx context.Context, dir, name string, o *options) error {
 	last, previous := CheckpointFile(dir, name), PreviousFile(dir, name)
 	tmp := temporary(last)
-	err := rotate(o.fsys, tmp, last, previous, func() bool { return isCheckpoint(ctx, last) })
+	err := rotate(o.fsys, tmp, last, previous, func() (bool, error) { return isCheckpoint(ctx, last) })
 	if err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
 	}
@@ -120,7 +121,7 @@ func completeCheckpoint(ctx context.Context, dir, name string, o *options) error
 // rotate makes last the previous file, if it is worth it, and the temporary one last.
 // Until that has happened, the previous one is set aside, so that a failure can put
 // everything back.
-func rotate(fsys vfs.FS, tmp, last, previous string, worth func() bool) error {
+func rotate(fsys vfs.FS, tmp, last, previous string, worth func() (bool, error)) error {
 	aside := temporary(previous)
 	if err := remove(fsys, aside); err != nil {
 		return err
@@ -129,7 +130,12 @@ func rotate(fsys vfs.FS, tmp, last, previous string, worth func() bool) error {
 	if err != nil {
 		return err
 	}
-	if !there || !worth() {
+	if there {
+		if there, err = worth(); err != nil {
+			return err
+		}
+	}
+	if !there {
 		return fsys.Rename(tmp, last)
 	}
 	if there, err = vfs.Exists(fsys, previous); err != nil {
@@ -162,15 +168,23 @@ func rotate(fsys vfs.FS, tmp, last, previous string, worth func() bool) error {
 	return nil
 }
 
-// isCheckpoint looks whether a file is a checkpoint that was finished.
-func isCheckpoint(ctx context.Context, path string) bool {
-	err := withFile(ctx, path, func(f *h5.File, r root) error {
+// isCheckpoint looks whether a file is a checkpoint that was finished, of any version.
+// It is an error that the system doesn't tell.
+func isCheckpoint(ctx context.Context, path string) (bool, error) {
+	err := withFile(context.WithoutCancel(ctx), path, func(f *h5.File, r root) error {
 		if !r.checkpoint {
 			return in(path, "", ErrNotCheckpoint, "")
 		}
 		return nil
 	})
-	return err == nil
+	var system syscall.Errno
+	switch {
+	case err == nil, errors.Is(err, ErrVersion):
+		return true, nil
+	case errors.As(err, &system):
+		return false, err
+	}
+	return false, nil
 }
 
 func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options) error {

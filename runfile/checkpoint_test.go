@@ -3,6 +3,7 @@
 package runfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -485,5 +486,47 @@ func TestTheStepsOfACheckpoint(t *testing.T) {
 	}
 	if !slices.Equal(steps, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(steps, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Whether the last checkpoint becomes the previous one depends on the file alone.
+func TestWhatIsACheckpoint(t *testing.T) {
+	closed(t)
+	dir := t.TempDir()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	newer, torn := filepath.Join(dir, "newer.h5"), filepath.Join(dir, "torn.h5")
+	for path, edit := range map[string]func(f *h5.File) error{
+		newer: attribute("/", "format_version", "0.0.6"),
+		torn:  func(f *h5.File) error { return f.DeleteAttribute("/", "complete") },
+	} {
+		data, err := os.ReadFile("testdata/golden/ours-checkpoint.0.0.5.h5")
+		if err == nil {
+			err = os.WriteFile(path, data, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply(t, path, edit)
+	}
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no HDF5"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path string
+		want bool
+		err  error
+	}{
+		{"testdata/golden/checkpoint.0.0.5.h5", true, nil},
+		{"testdata/golden/output.0.0.5.h5", false, nil},
+		{newer, true, nil},
+		{torn, false, nil},
+		{text, false, nil},
+		{filepath.Join(dir, strings.Repeat("n", 300)), false, syscall.ENAMETOOLONG},
+	} {
+		if got, err := isCheckpoint(cancelled, c.path); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v; want %v, %v", c.path, got, err, c.want, c.err)
+		}
 	}
 }

@@ -17,8 +17,10 @@ const (
 	// directBytes long in one piece needs no buffer.
 	transferBytes = 8 << 20
 	directBytes   = 1 << 20
-	// chunkBytes bounds the chunks of datasets. HDF5 allows less than 4 GiB.
+	// chunkBytes bounds the chunks of datasets, unless one plane of a field is larger.
 	chunkBytes = 1 << 30
+	// largestChunk is what HDF5 allows less than.
+	largestChunk = 1 << 32
 	// growBytes is about the size of the chunks of datasets that grow: a chunk is the
 	// least that is written when a row is added.
 	growBytes = 4 << 10
@@ -388,7 +390,10 @@ func fieldShape(d grid.Domain) []int { return []int{d.Size[2], d.Size[1], d.Size
 func planes(d grid.Domain, chunkBytes int) (int, error) {
 	plane := d.Size[0] * d.Size[1] * 8
 	if plane > chunkBytes {
-		return 0, fmt.Errorf("%w: a plane of %d x %d cells is larger than %d bytes", ErrInput, d.Size[0], d.Size[1], chunkBytes)
+		if plane >= largestChunk {
+			return 0, fmt.Errorf("%w: a plane of %d x %d cells is as large as %d bytes, which a chunk of HDF5 must not be", ErrInput, d.Size[0], d.Size[1], int64(largestChunk))
+		}
+		return 1, nil
 	}
 	most := chunkBytes / plane
 	chunks := (d.Size[2] + most - 1) / most

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxRank = 32
-	// What a file may declare beyond what it has room for: elements of chunks
+	// What a file may declare beyond what it has room for, in all: elements of chunks
 	// that were never written read as zeros.
 	maxSparse = 64 << 20
 	// Deflate makes at most this of a byte.
@@ -115,6 +115,9 @@ func get[T Element](f *File, o object, widen bool) ([]T, []int, error) {
 		return nil, nil, fmt.Errorf("%w: it has no elements, not even a scalar", ErrShape)
 	}
 	if err := f.checkRoom(info, info.Shape); err != nil {
+		return nil, nil, err
+	}
+	if err := f.takeSparse(info); err != nil {
 		return nil, nil, err
 	}
 	data := make([]T, info.Elements())
@@ -318,6 +321,20 @@ func (f *File) checkRoom(info Info, shape []int) error {
 		if info.Filters == 0 {
 			break
 		}
+	}
+	return nil
+}
+
+// takeSparse counts what is read that the file has no data for: many datasets that were
+// never written would together take any amount of memory.
+func (f *File) takeSparse(info Info) error {
+	room := info.Storage
+	if info.Filters > 0 {
+		room *= maxInflate
+	}
+	f.sparse += max(0, int64(info.Elements())*info.bytes-room)
+	if f.sparse > maxSparse {
+		return fmt.Errorf("%w: shape %v, with %d bytes of data in the file, after others like it", ErrTooLarge, info.Shape, info.Storage)
 	}
 	return nil
 }

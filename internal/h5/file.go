@@ -26,6 +26,7 @@ type File struct {
 	size     int64 // on disk when it was opened for reading
 	before   int   // objects that the library counted when it was opened
 	failed   error // the first failure of a change
+	sparse   int64 // bytes that were read and are not in the file
 }
 
 // Create makes a new file and opens it for reading and writing. A file that exists

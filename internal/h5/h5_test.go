@@ -617,3 +617,19 @@ func TestSizeIsThatOfTheOpenFile(t *testing.T) {
 	}
 	must(t, f.Close())
 }
+
+// What was never written takes memory only once.
+func TestManyEmptyDatasets(t *testing.T) {
+	f, _ := create(t)
+	const n = 5 << 20 // of eight bytes
+	for _, path := range []string{"a", "b"} {
+		must(t, h5.CreateDataset[float64](f, path, h5.Layout{Shape: []int{n}, Chunk: []int{1024}, Extendible: true}))
+	}
+	f = reopen(t, f)
+	if data, _, err := h5.Read[float64](f, "a"); err != nil || len(data) != n {
+		t.Fatalf("%d elements, %v", len(data), err)
+	}
+	if _, _, err := h5.Read[float64](f, "b"); !errors.Is(err, h5.ErrTooLarge) {
+		t.Errorf("the second: %v", err)
+	}
+}
