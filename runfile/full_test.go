@@ -4,6 +4,7 @@ package runfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -85,6 +86,10 @@ func fillUp(t *testing.T, dir string, want syscall.Errno, limit func()) {
 	for _, err := range []error{output, checkpoint} {
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("no room: %v", err)
+		}
+		// What HDF5 says of it is said once.
+		if text := fmt.Sprint(err); strings.Contains(text, "\n") || strings.Count(text, want.Error()) > 1 {
+			t.Errorf("no room, said twice: %s", text)
 		}
 	}
 	s, err := ReadOutput(t.Context(), []string{segment}, noWarnings(t))

@@ -97,7 +97,18 @@ func makeFile(path string, write func(f *h5.File) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f), f.Close())
+	return closeAfter(f, write(f))
+}
+
+// closeAfter closes a file after a change, of which err is the error. Close repeats the first
+// failure of the file, which need not be said twice.
+func closeAfter(f *h5.File, err error) error {
+	closing := f.Close()
+	var e *h5.Error
+	if errors.As(closing, &e) && errors.Is(err, e.Err) {
+		return err
+	}
+	return errors.Join(err, closing)
 }
 
 // complete sets the mark that a file is complete, after everything else has been
@@ -118,7 +129,7 @@ func change(path string, do func(f *h5.File) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(f), f.Close())
+	return closeAfter(f, do(f))
 }
 
 // temporary is where a file is before it has its name. A run has one writer, so the

@@ -1,7 +1,6 @@
 package runfile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,17 +21,15 @@ import (
 //	...
 //	start := s.Start() // where to begin, and with what
 //	err = s.SaveState(ctx, state)
-//	for out := (runfile.Outcome{}); !out.Done && !out.Stop; {
+//	// A run that is resumed at its end is done already.
+//	for out := (runfile.Outcome{Done: s.Done()}); err == nil && !out.Done && !out.Stop; {
 //		... attempt a step
 //		s.Attempt(runfile.Attempt{Time: t, StepLength: h, Accepted: ok})
 //		if !ok {
 //			continue
 //		}
-//		if err = s.SaveState(ctx, state); err != nil {
-//			break
-//		}
-//		if out, err = s.Checkpoint(ctx, state, stepper); err != nil {
-//			break
+//		if err = s.SaveState(ctx, state); err == nil {
+//			out, err = s.Checkpoint(ctx, state, stepper)
 //		}
 //	}
 //	err = errors.Join(err, s.Close(ctx))
@@ -57,7 +54,7 @@ type Session struct {
 	fields   *fieldBricks
 
 	opened time.Time
-	broken error // a wrong call, which the next collective call returns
+	broken error // the first wrong call, which every later collective call returns
 	lost   error // states of fields are lost: no later call can do better
 	ended  bool  // stopped or closed: nothing more is taken
 	closed bool
@@ -133,10 +130,10 @@ type Attempt struct {
 	StepLength          float64 // in seconds
 	Accepted            bool
 	ErrorEstimate       float64
-	NonlinearIterations int64 // 0 stands for the number of Iterations
-	LinearIterations    int64 // 0 stands for the sum over Iterations
-	WallTime            float64
-	Outcome             string // such as "converged"; empty for "accepted" or "rejected"
+	NonlinearIterations int64   // 0 stands for the number of Iterations
+	LinearIterations    int64   // 0 stands for the sum over Iterations
+	WallTime            float64 // in seconds; 0 stands for the time since the attempt before
+	Outcome             string  // such as "converged"; empty for "accepted" or "rejected"
 	Iterations          []Iteration
 }
 
@@ -579,7 +576,8 @@ func (s *Session) writeSegment(ctx context.Context) error {
 // Close writes the segment with what it has since its last checkpoint, ends it and
 // lets other runs of the name begin. A segment in which nothing happened has no file.
 // It is collective; closing again does nothing. A cancelled context does not keep it
-// from its work.
+// from its work. After a wrong call it writes what the segment has had before, and
+// returns the error of that call.
 func (s *Session) Close(ctx context.Context) error {
 	if s.closed {
 		return nil
@@ -588,11 +586,15 @@ func (s *Session) Close(ctx context.Context) error {
 	s.stopListening()
 	defer s.fields.close()
 	ctx = context.WithoutCancel(ctx)
-	err := s.together(ctx, callClose, cmp.Or(s.lost, s.broken), nil)
+	wrong := []int64{boolFlag(s.broken != nil), 0}
+	err := s.together(ctx, callClose, s.lost, wrong)
 	s.ended = true
 	if err == nil {
 		if s.dirty {
 			err = s.writeSegment(ctx)
+		}
+		if wrong[0] != 0 {
+			err = errors.Join(s.c.Agree(ctx, s.broken), err)
 		}
 		err = s.c.OnRoot(ctx, err, s.unlock)
 	} else if s.reserved > 0 {

@@ -34,9 +34,10 @@ const flagBits = 16
 
 // together is the agreement that every collective call of a session begins with: all
 // ranks are in the same call, at the same accepted time, without an error. flags are
-// whether a checkpoint is due and the bits of the reasons to stop; they become those
-// of all ranks. The message is the same for all calls, so that ranks in different ones
-// find out.
+// whether a checkpoint is due and the bits of the reasons to stop, or for Close whether
+// there was a wrong call, after which the times may differ; they become those of all
+// ranks. The message is the same for all calls, so that ranks in different ones find
+// out.
 func (s *Session) together(ctx context.Context, k call, err error, flags []int64) error {
 	const head = 4
 	bits := int64(math.Float64bits(s.time))
@@ -55,7 +56,7 @@ func (s *Session) together(ctx context.Context, k call, err error, flags []int64
 	if first, second := call(v[0]), call(^v[1]); first != second {
 		return fmt.Errorf("%w: some are in %v, others in %v", ErrOutOfStep, first, second)
 	}
-	if v[2] != ^v[3] {
+	if wrong := k == callClose && v[head] != 0; v[2] != ^v[3] && !wrong {
 		return fmt.Errorf("%w: their accepted times are %v s and %v s", ErrOutOfStep,
 			math.Float64frombits(uint64(v[2])), math.Float64frombits(uint64(^v[3])))
 	}

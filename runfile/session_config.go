@@ -35,7 +35,10 @@ type Config struct {
 	From      string
 	FromState int
 	// Segment is the number of this segment; 0 means the one after the segment that
-	// it goes on from, or 1.
+	// it goes on from, if that is one of this run, and 1 otherwise. So a run that
+	// starts From a file of another run, or of one in another directory, has a first
+	// segment of its own, whose counts of states and steps begin at 0; with a greater
+	// Segment it goes on counting from that file's.
 	Segment int
 
 	Layout Layout

@@ -13,6 +13,8 @@ var (
 	ErrInUse = errors.New("in use by another run")
 	// ErrFilesExist: files of the name exist that the run must not replace.
 	ErrFilesExist = errors.New("files of an earlier run exist")
+	// ErrStopFile: the stop file is there, so that nothing is to begin.
+	ErrStopFile = errors.New("the stop file is there")
 	// ErrUnreadable: the run has checkpoints, and none of them can be read.
 	ErrUnreadable = errors.New("checkpoints exist and can't be read")
 	// ErrResume: a stored state is not one that the run can go on from.
@@ -29,6 +31,7 @@ func init() {
 		"ErrInput":         ErrInput,
 		"ErrInUse":         ErrInUse,
 		"ErrFilesExist":    ErrFilesExist,
+		"ErrStopFile":      ErrStopFile,
 		"ErrUnreadable":    ErrUnreadable,
 		"ErrResume":        ErrResume,
 		"ErrOutOfStep":     ErrOutOfStep,

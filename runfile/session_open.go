@@ -31,7 +31,7 @@ import (
 //   - the stored state is not of the layout's grids, lacks an unknown, lies
 //     outside the time points, or has no stepper's record and is at none of them:
 //     [ErrResume];
-//   - the stop file is there already: [ErrFilesExist].
+//   - the stop file is there already: [ErrStopFile].
 //
 // The stored cells of fields are given to Config.Fields last, when everything else is
 // known to be right and all cells fit. If the file can't be read then, they are
@@ -59,6 +59,7 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	s.listen()
 	if err := s.open(ctx); err != nil {
 		s.stopListening()
+		s.fields.close()
 		err = errors.Join(err, s.unlock())
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
 	}
@@ -72,6 +73,9 @@ func (s *Session) agree(ctx context.Context) error {
 	err := comm.Protect(s.cfg.validate)
 	if err == nil {
 		s.settings, err = s.cfg.settings(s.c.Size())
+	}
+	if err == nil {
+		s.settings, err = named(s.settings)
 	}
 	if err := agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings)); err != nil {
 		return err
@@ -176,7 +180,7 @@ func (s *Session) plan(ctx context.Context) error {
 	if cfg.Stop.File != "" {
 		there, err := s.store.exists(cfg.Stop.File)
 		if err == nil && there {
-			err = fmt.Errorf("%w: the stop file %s is there already", ErrFilesExist, cfg.Stop.File)
+			err = fmt.Errorf("%w: %s (remove it to go on)", ErrStopFile, cfg.Stop.File)
 		}
 		if err != nil {
 			return err
@@ -294,6 +298,18 @@ func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Chec
 		return fmt.Errorf("%w: %s ends at %v s, but %s is at %v s: they are of different runs",
 			ErrResume, segments[i].File, *end, last.File, last.Time)
 	}
+	wrote, err := sessionOf(last.Settings)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
+	}
+	name, err := sessionOf(settings)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
+	}
+	if wrote != "" && name != "" && wrote != name {
+		return fmt.Errorf("%w: %s is of the session %s, but %s of %s: they are of different runs",
+			ErrResume, segments[i].File, name, last.File, wrote)
+	}
 	hash, err := optional(last.Settings.Text("setup_hash"))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
@@ -334,6 +350,13 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 		s.start.Saved, s.start.Summary = from.SavedCount, from.Summary
 		if s.start.stateSaved, err = wasSaved(from); err != nil {
 			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+		}
+		var before []string
+		for _, u := range from.Updates {
+			before = append(before, u.Name)
+		}
+		if now := slices.Sorted(slices.Values(s.cfg.Updates)); !slices.Equal(slices.Sorted(slices.Values(before)), now) {
+			s.log.Warn("the interval updates are others than before: the segments can't be joined", "file", from.File, "before", before, "now", s.cfg.Updates)
 		}
 	}
 	return s.describeOrigin(from)

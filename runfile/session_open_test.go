@@ -62,7 +62,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, ErrInput, `"phi"`},
 
 		{"a second run of the name", func(t *testing.T, c *Config, m *memory) { m.locked = true }, ErrInUse, "run.lock"},
-		{"a stop file that is there", func(t *testing.T, c *Config, m *memory) { c.Stop.File, m.there["halt"] = "halt", true }, ErrFilesExist, "halt"},
+		{"a stop file that is there", func(t *testing.T, c *Config, m *memory) { c.Stop.File, m.there["halt"] = "halt", true }, ErrStopFile, "the stop file is there: halt (remove"},
 		{"an existing segment", func(t *testing.T, c *Config, m *memory) { delete(m.files, 2); m.last = nil }, ErrFilesExist, "run.segment0001.h5"},
 		{"an existing checkpoint", func(t *testing.T, c *Config, m *memory) { clear(m.files) }, ErrFilesExist, "last is of segment 2"},
 		{"higher segments", func(t *testing.T, c *Config, m *memory) { m.last = nil }, ErrFilesExist, "run.segment0002.h5"},

@@ -293,6 +293,55 @@ func TestAllRanksWriteFields(t *testing.T) {
 	})
 }
 
+// States of fields that were saved before a wrong call are in the segment when it is
+// closed.
+func TestAWrongCallLosesNoField(t *testing.T) {
+	mpitest.Run(t, []int{1, 2, 3}, func(t *mpitest.T, c *comm.Comm) {
+		ctx, dir := t.Context(), t.TempDir()
+		s := newCellSolver(t, cuts["as it is done"](c.Size())[c.Rank()], 1, false)
+		cfg := s.config(dir)
+		cfg.Checkpoint = CheckpointConfig{}
+		run, err := open(ctx, c, cfg, smallDisk(cfg, vfs.OS), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.set(t, 0)
+		if err := errors.Join(run.SaveState(ctx, []float64{0}), s.step(ctx, t, run)); err != nil {
+			t.Fatal(err)
+		}
+		if c.Rank() == c.Size()-1 {
+			run.Attempt(Attempt{Time: 1, Accepted: true})
+		}
+		if _, err := run.Checkpoint(ctx, []float64{1}, nil); !errors.Is(err, ErrInput) {
+			t.Errorf("the checkpoint gives %v", err)
+		}
+		err = run.Close(ctx)
+		if !errors.Is(err, ErrInput) || strings.Contains(err.Error(), "lost") {
+			t.Errorf("close gives %v", err)
+		}
+		sameOnAllRanks(t, c, "close", err)
+		s.free(t)
+		if c.Rank() != 0 {
+			return
+		}
+		out := joinedOnDisk(t, dir)
+		if !slices.Equal(out.Times, []float64{0, 1}) {
+			t.Fatalf("saved times are %v", out.Times)
+		}
+		cells := make([]float64, seriesDomain.Cells())
+		for i, time := range out.Times {
+			if err := out.ReadField(ctx, "phi", i, seriesDomain.Box(), cells); err != nil {
+				t.Fatal(err)
+			}
+			for n, got := range cells {
+				if want := phiAt(time, n%7, n/7%5, n/35); got != want {
+					t.Fatalf("cell %d at %v s is %v, want %v", n, time, got, want)
+				}
+			}
+		}
+	})
+}
+
 // Chunks of a time that lie apart in the file are moved apart.
 func TestPlanesThatLieApart(t *testing.T) {
 	d := grid.Domain{Size: [3]int{2, 3, 5}, Spacing: [3]float64{1, 1, 1}}

@@ -346,7 +346,8 @@ func TestStopWithoutCheckpoints(t *testing.T) {
 	}
 }
 
-// A wrong call is the error of the next collective one, and the file stays as it was.
+// A wrong call is the error of the next collective one, and the file stays as it was until
+// Close.
 func TestWrongCalls(t *testing.T) {
 	ctx := context.Background()
 	for name, tc := range map[string]struct {
@@ -404,9 +405,14 @@ func TestWrongCalls(t *testing.T) {
 			if len(m.trace) != 0 {
 				t.Errorf("writes are %q", m.trace)
 			}
-			// Close says so again if what it would write is wrong.
-			if err := s.Close(ctx); m.locked || errors.Is(err, ErrInput) != (len(m.trace) == 0) {
-				t.Errorf("close gives %v; writes %q; locked: %v", err, m.trace, m.locked)
+			// Close writes what was before, and says again what the session has refused.
+			wrong := s.broken
+			err = s.Close(ctx)
+			if m.locked || (wrong == nil) != (err == nil) || wrong != nil && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), wrong.Error())) {
+				t.Errorf("close gives %v after %v; locked: %v", err, wrong, m.locked)
+			}
+			if out := m.files[1]; !slices.Equal(m.trace, []string{"segment 1"}) || !slices.Equal(out.Times, []float64{0}) || out.Statistics.Attempts() < 1 {
+				t.Errorf("writes are %q: %+v", m.trace, out)
 			}
 			if err := s.Close(ctx); err != nil {
 				t.Errorf("close again gives %v", err)
@@ -569,6 +575,42 @@ func TestErrorsOnSeveralRanks(t *testing.T) {
 		same("and in the end", s.Close(ctx), ErrInput)
 		if m.locked {
 			t.Error("the lock is held")
+		}
+	})
+}
+
+// A step that one rank alone is refused, so that the ranks are at different times, loses
+// nothing that was saved before.
+func TestAWrongCallLosesNoState(t *testing.T) {
+	mpitest.Run(t, []int{1, 2, 3}, func(t *mpitest.T, c *comm.Comm) {
+		ctx, m := t.Context(), newMemory()
+		s, err := open(ctx, c, decayConfig(), m, newClock().now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.SetUpdate("mean", []float64{1, 0})
+		if err := s.SaveState(ctx, s.Start().State); err != nil {
+			t.Fatal(err)
+		}
+		s.Attempt(Attempt{Time: 0.125, Accepted: true})
+		next := 0.25
+		if c.Rank() == c.Size()-1 {
+			next = 0.3
+		}
+		s.Attempt(Attempt{Time: next, Accepted: true})
+		err = s.Close(ctx)
+		if !errors.Is(err, ErrInput) || strings.Count(err.Error(), "0.3 s is accepted across") != 1 || m.locked {
+			t.Errorf("close gives %v; locked: %v", err, m.locked)
+		}
+		texts, gather := c.AllGather(ctx, fmt.Append(nil, err))
+		if gather != nil {
+			t.Fatal(gather)
+		}
+		if string(texts[0]) != string(texts[c.Rank()]) {
+			t.Errorf("rank 0 has %q, this one %q", texts[0], texts[c.Rank()])
+		}
+		if c.Rank() == 0 && (m.files[1] == nil || !slices.Equal(m.files[1].Times, []float64{0}) || m.files[1].Statistics.Attempts() < 1) {
+			t.Errorf("the segment is %+v", m.files[1])
 		}
 	})
 }
