@@ -28,8 +28,8 @@ func newDiff(a *app) *cobra.Command {
 	var o diffOptions
 	c := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Compare the fields of two bundles, bit for bit",
-		Long: `Compare the fields of two bundles, bit for bit.
+		Short: "Compare two bundles or two run files, bit for bit",
+		Long: `Compare the fields of two bundles, or what two files of runs hold, bit for bit.
 
 Of each field that differs the output has the number of differing cells, the
 largest absolute difference, the root mean square of the difference over all
@@ -42,18 +42,31 @@ A field that only one bundle has is a difference. Grids of different dimensions
 are a difference, and their fields aren't compared. Origin, spacing and periodicity
 count with --metadata only. Checksums are not verified.
 
+Of two outputs or two checkpoints of runs the times, the unknowns, the states of interval
+updates and the statistics are compared, but no wall times, and the setup hash with
+--metadata only ('fieldstone settings diff' compares the settings). Of each that differs
+the output has the number of differing values, and the first one with both values. Saved
+states are compared by their numbers, as many as both files have.
+
 Exit status: 0 when everything that is compared is equal, 1 when not, 2 for wrong
 usage or when something can't be read.`,
 		Example: `  fieldstone diff a/step_40 b/step_40
   fieldstone diff --metadata a/step_40 b/step_40
-  fieldstone diff -q a/step_40 b/step_40 && echo equal`,
-		Args:              arguments(2, 2, "two bundles"),
-		ValidArgsFunction: completeBundles(2),
+  fieldstone diff -q a/step_40 b/step_40 && echo equal
+  fieldstone diff a/decay.h5 b/decay.h5`,
+		Args:              arguments(2, 2, "two bundles or two run files"),
+		ValidArgsFunction: completePaths(2),
 		RunE: func(c *cobra.Command, args []string) error {
+			if isRunFile(args[0]) || isRunFile(args[1]) {
+				if o.sidecar {
+					return misused(c, errors.New("diff: a run file has no sidecar"))
+				}
+				return a.diffRuns(c.Context(), args[0], args[1], o)
+			}
 			return a.diff(c.Context(), args[0], args[1], o)
 		},
 	}
-	c.Flags().BoolVar(&o.metadata, "metadata", false, "compare metadata.json too, but for creation time, writer and decomposition")
+	c.Flags().BoolVar(&o.metadata, "metadata", false, "compare metadata.json too, but for creation time, writer and decomposition; of run files the setup hash")
 	c.Flags().BoolVar(&o.sidecar, "sidecar", false, "compare sidecar.json too, as a JSON value")
 	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "write nothing: the exit status is the answer")
 	c.Flags().BoolVar(&o.json, "json", false, "write JSON")

@@ -131,8 +131,8 @@ func TestDiffOfWhatCannotBeRead(t *testing.T) {
 		}, []string{"a", "b"}, "fieldstone: diff b: fields/phi.bin: 191 bytes, the grid needs exactly 192\n"},
 		{"metadata that were changed", func(t *testing.T) { flip(t, "b", "metadata.json") }, []string{"a", "b"}, "fieldstone: diff b: metadata.json: "},
 		{"a sidecar that was changed", func(t *testing.T) { flip(t, "a", "sidecar.json") }, []string{"a", "b"}, "fieldstone: diff a: sidecar.json: checksum differs"},
-		{"one argument", nil, []string{"a"}, "fieldstone: diff: want two bundles\ntry 'fieldstone diff --help'\n"},
-		{"three arguments", nil, []string{"a", "b", "c"}, "fieldstone: diff: want two bundles, got 3 arguments\ntry 'fieldstone diff --help'\n"},
+		{"one argument", nil, []string{"a"}, "fieldstone: diff: want two bundles or two run files\ntry 'fieldstone diff --help'\n"},
+		{"three arguments", nil, []string{"a", "b", "c"}, "fieldstone: diff: want two bundles or two run files, got 3 arguments\ntry 'fieldstone diff --help'\n"},
 		{"an empty argument", nil, []string{"a", ""}, "fieldstone: diff: an argument is empty\ntry 'fieldstone diff --help'\n"},
 		{"quietly and in JSON", nil, []string{"-q", "--json", "a", "b"}, "fieldstone: "},
 	} {

@@ -2,14 +2,19 @@
 
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fieldstone-io/fieldstone/runfile"
+)
 
 // The examples of docs/cli-run-files.md are what the tool writes.
 func TestExamplesOfRunFiles(t *testing.T) {
 	runs(t)
 	s, fields := output(runSettings(tolerance(1e-8), must(firstSegmentRecord("other"))), 0)
 	save(t, "other.h5", s, fields)
-	checkExamples(t, runPage, 9)
+	changed(t, "again.h5", 1e-9, func(*runfile.Solution) {})
+	checkExamples(t, runPage, 10)
 }
 
 func TestJSONKeysOfRunFilesAreDocumented(t *testing.T) {
@@ -20,6 +25,7 @@ func TestJSONKeysOfRunFilesAreDocumented(t *testing.T) {
 	checkKeys(t, runPage, [][]string{
 		{"show", "--json", "--stats", segment1}, {"show", "--json", lastCheckpoint}, {"verify", "--json", "results", "torn.h5"},
 		{"segments", "--json", "results", "decay"}, {"settings", "diff", "--json", segment1, "other.h5"},
+		{"diff", "--json", segment1, segment2},
 		{"join", "--json", segment1, segment2, "-o", "joined.h5"},
 	})
 }

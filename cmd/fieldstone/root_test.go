@@ -104,7 +104,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"xdmf", "a", ""}, runFiles},
 		{[]string{"segments", ""}, directories},
 		{[]string{"segments", "a", ""}, nothing},
-		{[]string{"diff", "a", ""}, directories},
+		{[]string{"diff", "a", ""}, anything},
 		{[]string{"diff", "a", "b", ""}, nothing},
 		{[]string{"version", ""}, nothing},
 		{[]string{""}, nothing},

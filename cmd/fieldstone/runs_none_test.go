@@ -24,7 +24,7 @@ func TestWithoutHDF5(t *testing.T) {
 		{[]string{"show", file}, "show " + file}, {[]string{"show", "results/notes"}, "show results/notes"}, {[]string{"verify", file}, "verify " + file},
 		{[]string{"settings", file}, "settings " + file}, {[]string{"settings", "diff", "results/notes", file}, "settings diff results/notes"},
 		{[]string{"segments", "results", "run"}, "segments results"}, {[]string{"join", file, "-o", "out"}, "join " + file},
-		{[]string{"xdmf", file}, "xdmf " + file},
+		{[]string{"diff", file, "results/ckpt/step_9"}, "diff " + file}, {[]string{"xdmf", file}, "xdmf " + file},
 	} {
 		o := mustRun(t, 2, c.args...)
 		if !strings.HasPrefix(o.errors, "fieldstone: "+c.prefix+": "+says) {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
-	"github.com/fieldstone-io/fieldstone/examples/dendrite/internal/samerun"
 	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+	"github.com/fieldstone-io/fieldstone/internal/samerun"
 	"github.com/fieldstone-io/fieldstone/publish"
 	"github.com/fieldstone-io/fieldstone/record"
 	"github.com/fieldstone-io/fieldstone/runfile"

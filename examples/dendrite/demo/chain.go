@@ -13,8 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/fieldstone-io/fieldstone/examples/dendrite/internal/samerun"
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/samerun"
 	"github.com/fieldstone-io/fieldstone/publish"
 	"github.com/fieldstone-io/fieldstone/runfile"
 )

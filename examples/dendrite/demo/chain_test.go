@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fieldstone-io/fieldstone/examples/dendrite/internal/samerun"
+	"github.com/fieldstone-io/fieldstone/internal/samerun"
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
 

@@ -82,16 +82,16 @@ func TestCompare(t *testing.T) {
 		{"the same, with a NaN", func(*sample) {}, ""},
 		{"other wall times", func(s *sample) { s.Statistics.WallTime[1] = 99 }, ""},
 		{"another setup", func(s *sample) { s.hash = "g" }, "setup hashes are h and g"},
-		{"another layout", func(s *sample) { s.Layout.R[2] = 3 }, "layouts are"},
+		{"another layout", func(s *sample) { s.Layout.R[2] = 3 }, "layout: the radial grids differ"},
 		{"another update", func(s *sample) { s.Updates[0].States[1][0] = 1 }, "interval update u at 1 s: number 0 is 2 and 1"},
-		{"an update of another name", func(s *sample) { s.Updates[0].Name = "v" }, "interval update 0 is u and v"},
-		{"no update", func(s *sample) { s.Updates = nil }, "1 interval updates and 0"},
-		{"another time", func(s *sample) { s.Times[1] = 2 }, "saved times: number 1 is 1 and 2"},
+		{"an update of another name", func(s *sample) { s.Updates[0].Name = "v" }, "interval update u: only in A"},
+		{"no update", func(s *sample) { s.Updates = nil }, "interval update u: only in A"},
+		{"another time", func(s *sample) { s.Times[1] = 2 }, "times at 1 s: number 0 is 1 and 2"},
 		{"fewer states", func(s *sample) {
 			s.Times, s.States, s.Updates[0].States = s.Times[:1], s.States[:1], s.Updates[0].States[:1]
-		}, "saved times: 2 numbers and 1"},
-		{"the last bit of a state", func(s *sample) { s.States[1][0] = math.Nextafter(3, 4) }, "state at 1 s: number 0 is 3 and 3.0000000000000004"},
-		{"a number for a NaN", func(s *sample) { s.States[1][1] = 0 }, "state at 1 s: number 1 is NaN and 0"},
+		}, "times: 2 saved states and 1"},
+		{"the last bit of a state", func(s *sample) { s.States[1][0] = math.Nextafter(3, 4) }, "unknown n at 1 s: number 0 is 3 and 3.0000000000000004"},
+		{"a number for a NaN", func(s *sample) { s.States[1][1] = 0 }, "unknown n at 1 s: number 1 is NaN and 0"},
 		{"an attempt more", func(s *sample) {
 			s.Statistics.Time = append(s.Statistics.Time, 2)
 			s.Statistics.StepLength = append(s.Statistics.StepLength, 1)
@@ -101,17 +101,17 @@ func TestCompare(t *testing.T) {
 			s.Statistics.LinearIterations = append(s.Statistics.LinearIterations, 0)
 			s.Statistics.WallTime = append(s.Statistics.WallTime, 1)
 			s.Statistics.Outcome = append(s.Statistics.Outcome, "rejected")
-		}, "statistics: time: 2 numbers and 3"},
-		{"step length", func(s *sample) { s.Statistics.StepLength[0] = 2 }, "step length"},
-		{"error estimate", func(s *sample) { s.Statistics.ErrorEstimate[0] = 2 }, "error estimate"},
-		{"accepted", func(s *sample) { s.Statistics.Accepted[0] = true }, "accepted"},
-		{"outcome", func(s *sample) { s.Statistics.Outcome[0] = "failed" }, "outcome"},
-		{"nonlinear iterations", func(s *sample) { s.Statistics.NonlinearIterations[0] = 9 }, "statistics: nonlinear iterations"},
-		{"linear iterations", func(s *sample) { s.Statistics.LinearIterations[0] = 9 }, "statistics: linear iterations"},
-		{"attempt of an iteration", func(s *sample) { s.Statistics.IterationAttempt[0] = 2 }, "attempts of iterations"},
-		{"residual", func(s *sample) { s.Statistics.IterationResidual[0] = 9 }, "residual"},
-		{"linear iterations of an iteration", func(s *sample) { s.Statistics.IterationLinear[0] = 9 }, "linear iterations of it"},
-		{"a cell", func(s *sample) { s.cells[1][3] = -8 }, "field phi at 1 s, plane 1: number 1 is 8 and -8"},
+		}, "statistics time: 2 entries and 3"},
+		{"step length", func(s *sample) { s.Statistics.StepLength[0] = 2 }, "statistics step_length: number 0 is 1 and 2"},
+		{"error estimate", func(s *sample) { s.Statistics.ErrorEstimate[0] = 2 }, "statistics error_estimate: number 0 is 5 and 2"},
+		{"accepted", func(s *sample) { s.Statistics.Accepted[0] = true }, "statistics accepted: number 0 is false and true"},
+		{"outcome", func(s *sample) { s.Statistics.Outcome[0] = "failed" }, "statistics outcome: number 0 is rejected and failed"},
+		{"nonlinear iterations", func(s *sample) { s.Statistics.NonlinearIterations[0] = 9 }, "statistics nonlinear_iterations: number 0 is 1 and 9"},
+		{"linear iterations", func(s *sample) { s.Statistics.LinearIterations[0] = 9 }, "statistics linear_iterations: number 0 is 2 and 9"},
+		{"attempt of an iteration", func(s *sample) { s.Statistics.IterationAttempt[0] = 2 }, "statistics iterations/attempt: number 0 is 1 and 2"},
+		{"residual", func(s *sample) { s.Statistics.IterationResidual[0] = 9 }, "statistics iterations/residual: number 0 is 0.1 and 9"},
+		{"linear iterations of an iteration", func(s *sample) { s.Statistics.IterationLinear[0] = 9 }, "statistics iterations/linear_iterations: number 0 is 2 and 9"},
+		{"a cell", func(s *sample) { s.cells[1][3] = -8 }, "unknown phi at 1 s: cell [1 0 1] is 8 and -8"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := Compare(t.Context(), plain, written(t, tc.change))
