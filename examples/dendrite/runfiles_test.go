@@ -296,7 +296,7 @@ func TestStopFileStopsTheRun(t *testing.T) {
 	}
 	// While it is there no job of the chain begins.
 	output, exit := mpitest.Start(t, 1, "dendrite", endless).Wait()
-	if exit == 0 || !strings.Contains(output, "the stop file "+halt+" is there already") {
+	if exit == 0 || !strings.Contains(output, "the stop file is there: "+halt) {
 		t.Errorf("status %d:\n%s", exit, output)
 	}
 }
