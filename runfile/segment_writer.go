@@ -129,7 +129,7 @@ func (w *segmentWriter) change(ctx context.Context, add *Solution, do func(f *h5
 	}
 	w.working = true
 	return change(tmp, func(f *h5.File) error {
-		if err := w.check(f); err != nil {
+		if err := w.check(f, add); err != nil {
 			return err
 		}
 		if err := f.DeleteAttribute("/", completeAttribute); err != nil {
@@ -177,9 +177,25 @@ func (w *segmentWriter) reserve(ctx context.Context, head *Solution) (place, err
 
 // check makes sure that what is to be added to is what was published: nobody else has
 // changed the file.
-func (w *segmentWriter) check(f *h5.File) error {
+func (w *segmentWriter) check(f *h5.File, add *Solution) error {
 	if _, err := readRoot(f); err != nil {
 		return err
+	}
+	own, err := sessionOf(add.Settings)
+	if err != nil {
+		return err
+	}
+	var there string
+	path := h5.Join("settings/environment", sessionKey)
+	if has, err := f.Exists(path); err != nil {
+		return err
+	} else if has {
+		if there, err = f.ReadString(path); err != nil {
+			return err
+		}
+	}
+	if there != own {
+		return in(w.path, path, ErrMismatch, "it is of the session %q, and this is %q: something else has changed the file", there, own)
 	}
 	for _, d := range []struct {
 		path string

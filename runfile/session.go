@@ -55,6 +55,7 @@ type Session struct {
 
 	opened time.Time
 	broken error // the first wrong call, which every later collective call returns
+	apart  error // set when the ranks are not in the same call
 	lost   error // states of fields are lost: no later call can do better
 	ended  bool  // stopped or closed: nothing more is taken
 	closed bool

@@ -3,6 +3,7 @@ package runfile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -38,7 +39,21 @@ const flagBits = 16
 // there was a wrong call, after which the times may differ; they become those of all
 // ranks. The message is the same for all calls, so that ranks in different ones find
 // out.
+//
+// Once the ranks are out of step no rank waits for another again: which of them still
+// calls, nobody knows.
 func (s *Session) together(ctx context.Context, k call, err error, flags []int64) error {
+	if s.apart != nil {
+		return s.apart
+	}
+	err = s.meet(ctx, k, err, flags)
+	if errors.Is(err, ErrOutOfStep) {
+		s.apart = err
+	}
+	return err
+}
+
+func (s *Session) meet(ctx context.Context, k call, err error, flags []int64) error {
 	const head = 4
 	bits := int64(math.Float64bits(s.time))
 	v := make([]int64, head+1+flagBits)

@@ -46,6 +46,11 @@ func Open(ctx context.Context, c *comm.Comm, cfg Config) (*Session, error) {
 // open is Open with another store, unless that is nil, and another clock.
 func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func() time.Time) (*Session, error) {
 	s := &Session{c: c, cfg: cfg, store: files, now: now, log: cfg.Logger}
+	// What the caller makes of its lists later is not for the session.
+	for _, list := range []*[]float64{&s.cfg.Initial, &s.cfg.TimePoints, &s.cfg.SaveTimes} {
+		*list = slices.Clone(*list)
+	}
+	s.cfg.Updates, s.cfg.Fields = slices.Clone(cfg.Updates), slices.Clone(cfg.Fields)
 	if s.log == nil || c.Rank() != 0 {
 		s.log = silent
 	}
@@ -59,6 +64,7 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	s.listen()
 	if err := s.open(ctx); err != nil {
 		s.stopListening()
+		s.fields.close()
 		err = errors.Join(err, s.unlock())
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
 	}
@@ -72,6 +78,9 @@ func (s *Session) agree(ctx context.Context) error {
 	err := comm.Protect(s.cfg.validate)
 	if err == nil {
 		s.settings, err = s.cfg.settings(s.c.Size())
+	}
+	if err == nil {
+		s.settings, err = named(s.settings)
 	}
 	if err := agreeInputs(ctx, s.c, err, s.cfg.inputs(s.settings)); err != nil {
 		return err
@@ -294,6 +303,18 @@ func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Chec
 		return fmt.Errorf("%w: %s ends at %v s, but %s is at %v s: they are of different runs",
 			ErrResume, segments[i].File, *end, last.File, last.Time)
 	}
+	wrote, err := sessionOf(last.Settings)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
+	}
+	name, err := sessionOf(settings)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
+	}
+	if wrote != "" && name != "" && wrote != name {
+		return fmt.Errorf("%w: %s is of the session %s, but %s of %s: they are of different runs",
+			ErrResume, segments[i].File, name, last.File, wrote)
+	}
 	hash, err := optional(last.Settings.Text("setup_hash"))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
@@ -334,6 +355,13 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 		s.start.Saved, s.start.Summary = from.SavedCount, from.Summary
 		if s.start.stateSaved, err = wasSaved(from); err != nil {
 			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+		}
+		var before []string
+		for _, u := range from.Updates {
+			before = append(before, u.Name)
+		}
+		if now := slices.Sorted(slices.Values(s.cfg.Updates)); !slices.Equal(slices.Sorted(slices.Values(before)), now) {
+			s.log.Warn("the interval updates are others than before: the segments can't be joined", "file", from.File, "before", before, "now", s.cfg.Updates)
 		}
 	}
 	return s.describeOrigin(from)

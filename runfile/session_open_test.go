@@ -109,6 +109,10 @@ func TestOpenRefuses(t *testing.T) {
 			c.Resume = true
 			m.last.Time = 0.99
 		}, ErrResume, "0.99 s: they are of different runs"},
+		{"a segment of another session than the checkpoint", func(t *testing.T, c *Config, m *memory) {
+			c.Resume = true
+			m.files[2].Settings = withKey(t, m.files[2].Settings, "environment", "session", "other")
+		}, ErrResume, "is of the session other"},
 		{"a segment of another setup than the checkpoint", func(t *testing.T, c *Config, m *memory) {
 			c.Resume = true
 			var err error

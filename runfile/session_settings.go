@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"crypto/rand"
 	"os"
 	"runtime"
 	"slices"
@@ -92,6 +93,32 @@ func (l *Layout) describe(b *record.Builder) {
 func describeCode(b *record.Builder) {
 	commit, version, clean := codeVersion()
 	b.Text("commit", commit).Text("version", version).Bool("tree_clean", clean)
+}
+
+// sessionKey tells sessions apart that have the same settings, so that files of one are
+// not taken for those of another.
+const sessionKey = "session"
+
+// named returns the settings with a name of the session that nothing else has.
+func named(settings record.Record) (record.Record, error) {
+	environment, err := settings.Record("environment")
+	if err == nil {
+		environment, err = environment.With(sessionKey, rand.Text())
+	}
+	if err != nil {
+		return settings, err
+	}
+	return settings.With("environment", environment)
+}
+
+// sessionOf gives the name of the session that wrote settings, empty where there is
+// none.
+func sessionOf(settings record.Record) (string, error) {
+	name, err := optional(settings.Text("environment/" + sessionKey))
+	if err != nil || name == nil {
+		return "", err
+	}
+	return *name, nil
 }
 
 func (c *Config) describeEnvironment(b *record.Builder, ranks int) {

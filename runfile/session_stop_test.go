@@ -620,9 +620,10 @@ func TestRanksOutOfStep(t *testing.T) {
 	mpitest.Run(t, []int{2, 3}, func(t *mpitest.T, c *comm.Comm) {
 		ctx := t.Context()
 		for _, tc := range []struct {
-			name string
-			call func(s *Session, d *decay) error
-			text string
+			name   string
+			call   func(s *Session, d *decay) error
+			text   string
+			closed bool // rank 0 has closed the session
 		}{
 			{"another call", func(s *Session, d *decay) error {
 				if c.Rank() == 0 {
@@ -630,14 +631,15 @@ func TestRanksOutOfStep(t *testing.T) {
 				}
 				_, err := s.Checkpoint(ctx, d.state, d.record)
 				return err
-			}, "some are in Close, others in Checkpoint"},
+			}, "some are in Close, others in Checkpoint", true},
 			{"another time", func(s *Session, d *decay) error {
 				s.Attempt(Attempt{Time: s.time + 1e-9*float64(1+min(1, c.Rank())), Accepted: true})
 				_, err := s.Checkpoint(ctx, d.state, d.record)
 				return err
-			}, "their accepted times are"},
+			}, "their accepted times are", false},
 		} {
-			s, err := open(ctx, c, decayConfig(), newMemory(), newClock().now)
+			m := newMemory()
+			s, err := open(ctx, c, decayConfig(), m, newClock().now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -652,8 +654,20 @@ func TestRanksOutOfStep(t *testing.T) {
 			if err := tc.call(s, d); !errors.Is(err, ErrOutOfStep) || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("%s: %v", tc.name, err)
 			}
+			// From now on no rank waits for another: here one makes no call at all.
+			if c.Rank() > 0 {
+				if _, err := s.Checkpoint(ctx, d.state, d.record); !errors.Is(err, ErrOutOfStep) {
+					t.Errorf("%s: the next call: %v", tc.name, err)
+				}
+				if err := s.Close(ctx); !errors.Is(err, ErrOutOfStep) {
+					t.Errorf("%s: close: %v", tc.name, err)
+				}
+			}
 			if err := c.Meet(ctx); err != nil {
 				t.Fatal(err)
+			}
+			if err := s.Close(ctx); c.Rank() == 0 && tc.closed == (err != nil) || m.locked {
+				t.Errorf("%s: close of rank %d: %v; locked: %v", tc.name, c.Rank(), err, m.locked)
 			}
 		}
 	})
