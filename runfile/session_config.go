@@ -70,8 +70,9 @@ type Config struct {
 	// Bundle publishes the fields of the accepted state and returns the path of the
 	// bundle, which the checkpoint names in place of holding them; nil where it is to
 	// hold them. It is called on all ranks at once, after the segment is written and
-	// before the checkpoint is. A resumed run finds the path in Start, and loads the
-	// bundle itself.
+	// before the checkpoint is. A resumed run finds the path in Start as it was returned,
+	// and loads the bundle itself; by custom a relative path is one from the directory of
+	// the run, which then can be moved.
 	//
 	// Bundles that the last two checkpoints name must be kept until the next checkpoint
 	// is written: a publish.Service keeps three at least, and one more for each
