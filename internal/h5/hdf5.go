@@ -431,7 +431,9 @@ func (o *libraryObject) list() ([]Entry, error) {
 		entries = append(entries, Entry{Name: name, Kind: kindOf(kind), address: address})
 		came[name] = order
 	})
-	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(came[a.Name], came[b.Name]) })
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(came[a.Name], came[b.Name]), cmp.Compare(a.Name, b.Name))
+	})
 	return entries, err
 }
 
@@ -440,6 +442,7 @@ func (o *libraryObject) attributes() ([]string, error) {
 	err := names("H5Aiterate2", func(c *C.fs_names) C.int { return C.fs_attribute_names(o.id, c) }, func(name string, _ C.int, _ uint64, _ int64) {
 		list = append(list, name)
 	})
+	slices.Sort(list)
 	return list, err
 }
 

@@ -275,8 +275,10 @@ static herr_t add_link(hid_t group, const char *name, const H5L_info_t *link, vo
 	return add_name(data, name, (int)info.type, info.addr, order);
 }
 
+// The order of the file is the only one for which the library makes no table of all links
+// or attributes: of a damaged group it frees entries of that which it has not filled.
 int fs_list(hid_t group, fs_names *names) {
-	return H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, add_link, names) < 0 ? -1 : 0;
+	return H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, add_link, names) < 0 ? -1 : 0;
 }
 
 static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *data) {
@@ -286,7 +288,7 @@ static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *in
 }
 
 int fs_attribute_names(hid_t object, fs_names *names) {
-	return H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, add_attribute, names) < 0 ? -1 : 0;
+	return H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, add_attribute, names) < 0 ? -1 : 0;
 }
 
 void fs_free_names(fs_names *names) {
