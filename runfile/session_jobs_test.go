@@ -317,6 +317,43 @@ func TestFieldsOfOutputFiles(t *testing.T) {
 	})
 }
 
+// The fields of a run may be cut in different ways.
+func TestFieldsThatAreCutDifferently(t *testing.T) {
+	mpitest.Run(t, []int{1, 3}, func(t *mpitest.T, c *comm.Comm) {
+		ctx := t.Context()
+		dir := t.TempDir()
+		solver := func(phi, heat string) *cellSolver {
+			s := newCellSolver(t, cuts[phi](c.Size())[c.Rank()], 1, false)
+			err := s.heat.Free()
+			if err == nil {
+				s.heat, err = field.New[float32](seriesDomain, cuts[heat](c.Size())[c.Rank()], field.Halo(2))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		s := solver("z", "x")
+		run, err := Open(ctx, c, s.config(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.advance(ctx, t, run)
+		s.free(t)
+		s = solver("x", "z")
+		cfg := s.config(filepath.Join(dir, "other"))
+		cfg.From, cfg.FromState = SegmentFile(dir, "run", 1), 3
+		if run, err = Open(ctx, c, cfg); err != nil {
+			t.Fatal(err)
+		}
+		s.check(t, "fields", 2)
+		if err := run.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.free(t)
+	})
+}
+
 // Whoever reads the files of a run while it goes on finds all that a checkpoint had.
 func TestReadersOfARunningRun(t *testing.T) {
 	mpitest.Run(t, []int{1, 2}, func(t *mpitest.T, c *comm.Comm) {

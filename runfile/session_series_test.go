@@ -140,18 +140,20 @@ func (s *cellSolver) set(t testing.TB, time float64) {
 // check compares the cells that a rank owns.
 func (s *cellSolver) check(t testing.TB, what string, time float64) {
 	t.Helper()
-	phi, err := s.phi.View()
-	heat, err2 := s.heat.View()
-	if err := errors.Join(err, err2); err != nil {
+	checkOwned(t, what+": phi", s.phi, time, phiAt)
+	checkOwned(t, what+": heat", s.heat, time, heatAt)
+}
+
+func checkOwned[T float32 | float64](t testing.TB, what string, f *field.Field[T], time float64, at func(time float64, x, y, z int) float64) {
+	t.Helper()
+	view, err := f.View()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for c := range s.phi.Owned().Cells() {
-		g := s.phi.Global(c[0], c[1], c[2])
-		if got, want := phi[s.phi.Index(c[0], c[1], c[2])], phiAt(time, g[0], g[1], g[2]); got != want {
-			t.Fatalf("%s: cell %v of phi is %v, want %v", what, g, got, want)
-		}
-		if got, want := float64(heat[s.heat.Index(c[0], c[1], c[2])]), heatAt(time, g[0], g[1], g[2]); got != want {
-			t.Fatalf("%s: cell %v of heat is %v, want %v", what, g, got, want)
+	for c := range f.Owned().Cells() {
+		g := f.Global(c[0], c[1], c[2])
+		if got, want := float64(view[f.Index(c[0], c[1], c[2])]), at(time, g[0], g[1], g[2]); got != want {
+			t.Fatalf("%s: cell %v is %v, want %v", what, g, got, want)
 		}
 	}
 }
