@@ -16,17 +16,10 @@ type runDifference struct {
 	A     string        `json:"a"`
 	B     string        `json:"b"`
 	Equal bool          `json:"equal"`
-	Setup setupHashes   `json:"setup_hash"`
+	Setup hashDiff      `json:"setup_hash"`
 	Parts []runPartDiff `json:"parts"`
 
 	metadata bool
-}
-
-// setupHashes has null where a file has no hash.
-type setupHashes struct {
-	State sideState `json:"state"`
-	A     *string   `json:"a"`
-	B     *string   `json:"b"`
 }
 
 type runPartDiff struct {
@@ -103,7 +96,7 @@ func (a *app) diffRuns(ctx context.Context, pathA, pathB string, o diffOptions) 
 	case x.checkpoint != y.checkpoint:
 		return errors.New("diff: one file is a checkpoint, the other an output")
 	}
-	d := &runDifference{A: pathA, B: pathB, Setup: compareSetups(x.settings, y.settings), Parts: []runPartDiff{}, metadata: o.metadata}
+	d := &runDifference{A: pathA, B: pathB, Setup: compareHashes(x.settings, y.settings), Parts: []runPartDiff{}, metadata: o.metadata}
 	bar := a.start("diff", min(x.FieldBytes(), y.FieldBytes()))
 	parts, err := samerun.Parts(ctx, x.Side, y.Side, o.quiet, bar.add)
 	bar.end()
@@ -129,20 +122,6 @@ func (a *app) diffRuns(ctx context.Context, pathA, pathB string, o diffOptions) 
 		err = statusError(statusBad)
 	}
 	return err
-}
-
-func compareSetups(x, y record.Record) setupHashes {
-	h := setupHashes{State: sideEqual, A: textOf(x, "setup_hash"), B: textOf(y, "setup_hash")}
-	switch {
-	case h.A == nil && h.B == nil:
-	case h.B == nil:
-		h.State = sideOnlyA
-	case h.A == nil:
-		h.State = sideOnlyB
-	case *h.A != *h.B:
-		h.State = sideDifferent
-	}
-	return h
 }
 
 func newRunPartDiff(p *samerun.Part) runPartDiff {

@@ -134,7 +134,7 @@ type settingsDifference struct {
 	Others    *sectionsDiff `json:"others"` // null: not compared
 }
 
-// hashDiff compares the stored setup hashes.
+// hashDiff compares the stored setup hashes; null where a file has none.
 type hashDiff struct {
 	State sideState `json:"state"`
 	A     *string   `json:"a"`
@@ -204,14 +204,7 @@ func onlyHashed(r record.Record) record.Record {
 
 // compareHashes takes two files that both have no hash for equal.
 func compareHashes(x, y record.Record) hashDiff {
-	text := func(r record.Record) *string {
-		s, err := r.Text("setup_hash")
-		if err != nil {
-			return nil
-		}
-		return &s
-	}
-	h := hashDiff{State: sideEqual, A: text(x), B: text(y)}
+	h := hashDiff{State: sideEqual, A: textOf(x, "setup_hash"), B: textOf(y, "setup_hash")}
 	switch {
 	case h.A == nil && h.B == nil:
 	case h.B == nil:
