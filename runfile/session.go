@@ -23,11 +23,13 @@ import (
 //	err = s.SaveState(ctx, state)
 //	// A run that is resumed at its end is done already.
 //	for out := (runfile.Outcome{Done: s.Done()}); err == nil && !out.Done && !out.Stop; {
-//		... attempt a step
-//		s.Attempt(runfile.Attempt{Time: t, StepLength: h, Accepted: ok})
+//		next := s.NextStep(h)
+//		... attempt a step from t to next
+//		s.Attempt(runfile.Attempt{Time: next, StepLength: next - t, Accepted: ok})
 //		if !ok {
 //			continue
 //		}
+//		t = next
 //		if err = s.SaveState(ctx, state); err == nil {
 //			out, err = s.Checkpoint(ctx, state, stepper)
 //		}
@@ -53,11 +55,11 @@ type Session struct {
 	located  *storedFields // of the start, on rank 0
 	fields   *fieldBricks
 
-	opened time.Time
-	broken error // the first wrong call, which every later collective call returns
-	apart  error // set when the ranks are not in the same call
-	lost   error // states of fields are lost: no later call can do better
-	ended  bool  // stopped or closed: nothing more is taken
+	opened time.Time // when Open began
+	broken error     // the first wrong call, which every later collective call returns
+	apart  error     // set when the ranks are not in the same call
+	lost   error     // states of fields are lost: no later call can do better
+	ended  bool      // stopped or closed: nothing more is taken
 	closed bool
 
 	time     float64 // accepted
@@ -176,6 +178,43 @@ func (s *Session) NextTime() float64 {
 	}
 	return s.cfg.TimePoints[i]
 }
+
+// NextStep returns the time of the next step, which is to be h seconds long: h after the
+// accepted time, or the next time point where that is no farther. It is never beyond that
+// point, and at the end of the run it is the accepted time.
+//
+// So that no step is of rounding noise, a time point within h(1+1e-9), or within h and
+// four units in the last place of the times, is reached at once, by a step that is so much
+// longer. And steps of one length end at multiples of it from the time point before: their
+// rounding doesn't add up. A step that h doesn't move ends at the next greater number.
+//
+// It is not collective. An h that is not greater than 0 is the error of the next call
+// that is; the result is the next time point then.
+func (s *Session) NextStep(h float64) float64 {
+	next, point := s.time+h, s.NextTime()
+	if !(h > 0) {
+		s.fail("a step from %v s is to be %v s long", s.time, h)
+		return point
+	}
+	noise := max(1e-9*h, 4*unitInLastPlace(max(math.Abs(s.time), math.Abs(point))))
+	if point-s.time <= h+noise {
+		return point
+	}
+	i, found := slices.BinarySearch(s.cfg.TimePoints, s.time)
+	if !found {
+		i--
+	}
+	before := s.cfg.TimePoints[i]
+	// The products are rounded before they are added, on all machines.
+	n := math.Round((s.time - before) / h)
+	if math.Abs(before+float64(n*h)-s.time) <= noise {
+		next = before + float64((n+1)*h)
+	}
+	return min(max(next, math.Nextafter(s.time, math.Inf(1))), point)
+}
+
+// unitInLastPlace is the distance of a number to the next greater one.
+func unitInLastPlace(x float64) float64 { return math.Nextafter(x, math.Inf(1)) - x }
 
 // fail keeps the first wrong call for the next collective one.
 func (s *Session) fail(format string, args ...any) {
@@ -445,8 +484,16 @@ func (s *Session) due() bool {
 		return false
 	}
 	return k.Steps > 0 && s.accepted-s.last.accepted >= k.Steps ||
-		k.Interval > 0 && s.time-s.last.time >= k.Interval ||
+		k.Interval > 0 && s.intervals(s.time) > s.intervals(s.last.time) ||
 		k.WallTime > 0 && s.now().Sub(s.last.wall) >= k.WallTime
+}
+
+// intervals is how many intervals between checkpoints have gone by at a time, since the
+// run began. One that is over but for the rounding of times that were added up is over.
+func (s *Session) intervals(time float64) float64 {
+	first, span := s.cfg.TimePoints[0], s.cfg.Checkpoint.Interval
+	noise := min(1e-6, 1e-9*max(math.Abs(time), math.Abs(first))/span)
+	return math.Floor((time-first)/span + noise)
 }
 
 // write writes the segment and then the checkpoint, so that a checkpoint never names

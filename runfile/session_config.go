@@ -97,16 +97,21 @@ type CheckpointConfig struct {
 	// Steps is the number of accepted steps from one checkpoint to the next; 0 for no
 	// such rule.
 	Steps int64
-	// Interval is likewise a span of the accepted time, in seconds.
+	// Interval is a span of the accepted time, in seconds. A checkpoint is due at the
+	// first accepted step at or beyond each of its multiples, counted from the first time
+	// point, whichever job the step is of and whatever other checkpoints there are. A
+	// time that adding up made 1e-9 of itself too small is at the multiple.
 	Interval float64
-	// WallTime is likewise a span of time on rank 0's clock.
+	// WallTime is the time on rank 0's clock from the end of one checkpoint, or of
+	// Open, until the next is due.
 	WallTime time.Duration
 }
 
 // A StopConfig says what ends a segment before the run's end.
 type StopConfig struct {
-	// WallTime is how long after Open, on rank 0's clock; 0 for no limit. Leave room
-	// for one step and one checkpoint.
+	// WallTime is how long after the beginning of Open, on rank 0's clock; 0 for no
+	// limit. So what Open waits for and reads is part of it. Leave room for what the job
+	// does before Open, for one step and for one checkpoint.
 	WallTime time.Duration
 	// Steps is the number of accepted steps of the segment; 0 for no limit.
 	Steps int64

@@ -65,9 +65,10 @@ func halve(ctx context.Context, c *comm.Comm, dir string) (err error) {
 		return err
 	}
 	for !s.Done() {
-		length := min(1, s.NextTime()-time)
+		next := s.NextStep(1)
+		length := next - time
 		state[0] /= 2
-		time += length
+		time = next
 		s.Attempt(runfile.Attempt{Time: time, StepLength: length, Accepted: true})
 		if err := s.SaveState(ctx, state); err != nil {
 			return err

@@ -45,7 +45,7 @@ func Open(ctx context.Context, c *comm.Comm, cfg Config) (*Session, error) {
 
 // open is Open with another store, unless that is nil, and another clock.
 func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func() time.Time) (*Session, error) {
-	s := &Session{c: c, cfg: cfg, store: files, now: now, log: cfg.Logger}
+	s := &Session{c: c, cfg: cfg, store: files, now: now, log: cfg.Logger, opened: now()}
 	// What the caller makes of its lists later is not for the session.
 	for _, list := range []*[]float64{&s.cfg.Initial, &s.cfg.TimePoints, &s.cfg.SaveTimes} {
 		*list = slices.Clone(*list)
@@ -156,7 +156,7 @@ func (c *Config) inputs(settings record.Record) []input {
 // begin sets the counters to the start.
 func (s *Session) begin() {
 	now := s.now()
-	s.opened, s.attempt, s.progress.wall = now, now, now
+	s.attempt, s.progress.wall = now, now
 	s.fileSeen = now
 	s.time = s.start.Time
 	s.summary = s.start.Summary
