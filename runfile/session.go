@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -65,6 +66,7 @@ type Session struct {
 	time     float64 // accepted
 	accepted int64   // steps of this segment
 	attempts int64   // of this segment
+	swaps    int64   // calls of SetFields
 	nextSave int     // index in the save times of the one that comes next
 	updates  []UpdateState
 
@@ -317,6 +319,21 @@ func (s *Session) SetUpdate(name string, state []float64) {
 		return
 	}
 	s.updates[i].State = append(make([]float64, 0, len(state)), state...)
+}
+
+// SetFields makes fields those of the present state, from now on: a solver that has two
+// buffers and swaps them says after each swap which of them has the state. Those of
+// Config.Fields that aren't named stay as they are. A field has the grid, the box and the
+// kind of the one in whose place it comes; it may be in another memory space. Its cells
+// are read when SaveState and Checkpoint are called, and not kept.
+//
+// It is not collective, but all ranks call it alike; what is wrong is the error of the next
+// call that is, and no field is replaced then.
+func (s *Session) SetFields(fields []field.Named) {
+	s.swaps++
+	if err := comm.Protect(func() error { return s.fields.set(fields) }); err != nil && s.broken == nil {
+		s.broken = fmt.Errorf("%w: %w", ErrInput, err)
+	}
 }
 
 // saveIsDue reports whether the accepted time is a save time, or beyond one, whose

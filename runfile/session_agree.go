@@ -34,7 +34,8 @@ func boolFlag(b bool) int64 {
 const flagBits = 16
 
 // together is the agreement that every collective call of a session begins with: all
-// ranks are in the same call, at the same accepted time, without an error. flags are
+// ranks are in the same call, at the same accepted time, with as many calls of SetFields,
+// without an error. flags are
 // whether a checkpoint is due and the bits of the reasons to stop, or for Close whether
 // there was a wrong call, after which the times may differ; they become those of all
 // ranks. The message is the same for all calls, so that ranks in different ones find
@@ -54,11 +55,11 @@ func (s *Session) together(ctx context.Context, k call, err error, flags []int64
 }
 
 func (s *Session) meet(ctx context.Context, k call, err error, flags []int64) error {
-	const head = 4
+	const head = 6
 	bits := int64(math.Float64bits(s.time))
 	v := make([]int64, head+1+flagBits)
 	// The maximum of ^x is ^ of the minimum.
-	v[0], v[1], v[2], v[3] = int64(k), ^int64(k), bits, ^bits
+	v[0], v[1], v[2], v[3], v[4], v[5] = int64(k), ^int64(k), bits, ^bits, s.swaps, ^s.swaps
 	if flags != nil {
 		v[head] = flags[0]
 		for i := range flagBits {
@@ -74,6 +75,10 @@ func (s *Session) meet(ctx context.Context, k call, err error, flags []int64) er
 	if wrong := k == callClose && v[head] != 0; v[2] != ^v[3] && !wrong {
 		return fmt.Errorf("%w: their accepted times are %v s and %v s", ErrOutOfStep,
 			math.Float64frombits(uint64(v[2])), math.Float64frombits(uint64(^v[3])))
+	}
+	// Nothing is read from fields any more when a session is closed.
+	if k != callClose && v[4] != ^v[5] {
+		return fmt.Errorf("%w: they have called SetFields %d and %d times", ErrOutOfStep, v[4], ^v[5])
 	}
 	if flags != nil {
 		flags[0], flags[1] = v[head], 0

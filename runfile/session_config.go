@@ -65,7 +65,9 @@ type Config struct {
 	// which together are the domain; float32 cells are stored as float64, complex ones
 	// can't be. All ranks write their cells to the files, from where the fields have
 	// them, as they are when SaveState and Checkpoint are called. A resumed run puts
-	// the stored cells into them, on any number of ranks.
+	// the stored cells into them, on any number of ranks. A solver whose state moves from
+	// one buffer to another says so by [Session.SetFields]; without that the session saves
+	// what the fields given here have.
 	Fields []field.Named
 	// Bundle publishes the fields of the accepted state and returns the path of the
 	// bundle, which the checkpoint names in place of holding them; nil where it is to

@@ -124,6 +124,7 @@ type fieldBricks struct {
 type knownField struct {
 	field  field.Any
 	domain grid.Domain
+	kind   field.Kind
 	cut    int  // number of the way in which it is cut
 	narrow bool // some rank has it as float32
 }
@@ -185,7 +186,7 @@ func (b *fieldBricks) know(ctx context.Context, names []string) error {
 	}
 	// All ranks judge the same parts.
 	for i, name := range names {
-		k := &knownField{field: fields[i], domain: b.cfg.Layout.Unknown(name).Domain}
+		k := &knownField{field: fields[i], domain: b.cfg.Layout.Unknown(name).Domain, kind: fields[i].Kind()}
 		boxes := make([]grid.Box, len(all))
 		for r := range all {
 			boxes[r] = all[r][i].Box
@@ -200,6 +201,40 @@ func (b *fieldBricks) know(ctx context.Context, names []string) error {
 			b.boxes = append(b.boxes, boxes)
 		}
 		b.known[name] = k
+	}
+	return nil
+}
+
+// set puts other fields of the caller in the place of those that it has, or none of them.
+func (b *fieldBricks) set(fields []field.Named) error {
+	for i, f := range fields {
+		isIt := func(other field.Named) bool { return other.ID == f.ID }
+		switch {
+		case !slices.ContainsFunc(b.cfg.Fields, isIt):
+			return fmt.Errorf("field %q is not in Fields of the configuration", f.ID)
+		case slices.ContainsFunc(fields[:i], isIt):
+			return fmt.Errorf("field %q is there twice", f.ID)
+		case f.Field == nil:
+			return fmt.Errorf("field %q is nil", f.ID)
+		}
+		k := b.known[f.ID]
+		if k == nil {
+			continue // no file holds it
+		}
+		if err := f.Field.Domain().SameGrid(k.domain); err != nil {
+			return fmt.Errorf("field %q: %w", f.ID, err)
+		}
+		if got, want := f.Field.Box(), b.boxes[k.cut][b.c.Rank()]; got != want {
+			return fmt.Errorf("field %q has the cells %v, had %v at Open", f.ID, got, want)
+		}
+		if got := f.Field.Kind(); got != k.kind {
+			return fmt.Errorf("field %q is %v, was %v at Open", f.ID, got, k.kind)
+		}
+	}
+	for _, f := range fields {
+		if k := b.known[f.ID]; k != nil {
+			k.field = f.Field
+		}
 	}
 	return nil
 }
