@@ -54,6 +54,8 @@ type Session struct {
 	origin   segmentOrigin // what the section says that doesn't change any more
 	start    Start
 	located  *storedFields // of the start, on rank 0
+	ownLast  bool          // the start is the run's last checkpoint, which rank 0 alone knows
+	inTheWay []string      // files of rank 0's that the segment comes to replace, in order
 	fields   *fieldBricks
 
 	opened time.Time // when Open began
@@ -619,6 +621,9 @@ func (s *Session) writeSegment(ctx context.Context) error {
 	}
 	err = s.c.OnRoot(whole, err, func() error {
 		settings, err := s.withSegment()
+		if err == nil {
+			err = s.clearTheWay()
+		}
 		if err != nil {
 			return err
 		}

@@ -72,9 +72,9 @@ type Config struct {
 	// Bundle publishes the fields of the accepted state and returns the path of the
 	// bundle, which the checkpoint names in place of holding them; nil where it is to
 	// hold them. It is called on all ranks at once, after the segment is written and
-	// before the checkpoint is. A resumed run finds the path in Start as it was returned,
-	// and loads the bundle itself; by custom a relative path is one from the directory of
-	// the run, which then can be moved.
+	// before the checkpoint is. A resumed run finds the path in Start as it was returned;
+	// by custom a relative path is one from the directory of the run, which then can be
+	// moved.
 	//
 	// Bundles that the last two checkpoints name must be kept until the next checkpoint
 	// is written: a publish.Service keeps three at least, and one more for each
@@ -83,6 +83,15 @@ type Config struct {
 	// want to publish its own: the service restarts from the path in Start, and sets
 	// newer ones aside.
 	Bundle func(ctx context.Context) (path string, err error)
+	// LoadBundle loads the fields of a stored state from the bundles that start.Bundles
+	// names, such as by Service.Restore. Open calls it on all ranks at once, so it may be
+	// collective, and only where the state to begin with names bundles. An error on any
+	// rank is that of all. It says that the bundle can't be loaded, and Open passes over
+	// the run's last checkpoint for the one before, for which it calls LoadBundle again;
+	// unless it matches ErrResume, which says that the state is none that the run
+	// can go on from, or the context was cancelled: then Open fails at once. Where
+	// LoadBundle is nil, the solver loads the bundles after Open, and can't go back.
+	LoadBundle func(ctx context.Context, start Start) error
 
 	// Device describes the device that computes, for the record; empty for none.
 	Device string

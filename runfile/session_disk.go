@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -96,6 +97,37 @@ func (d *disk) settings(ctx context.Context, file string) (record.Record, error)
 
 func (d *disk) checkpoint(ctx context.Context) (*Checkpoint, error) {
 	return ReadCheckpoint(ctx, d.dir, d.name, d.warn())
+}
+
+func (d *disk) previous(ctx context.Context) (*Checkpoint, error) {
+	o, err := d.options()
+	if err != nil {
+		return nil, err
+	}
+	k, err := o.checkpointAt(ctx, PreviousFile(d.dir, d.name))
+	if k != nil {
+		k.Previous = true
+	}
+	return k, err
+}
+
+func (d *disk) setAside(file string) (string, error) {
+	for n := 1; ; n++ {
+		to := file + ".superseded"
+		if n > 1 {
+			to += "." + strconv.Itoa(n)
+		}
+		err := vfs.MoveNoReplace(d.fsys, file, to)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return "", nil
+		case err != nil:
+			return "", err
+		}
+		return to, d.fsys.SyncDir(filepath.Dir(file))
+	}
 }
 
 func (d *disk) state(ctx context.Context, file string, number int) (*Checkpoint, error) {

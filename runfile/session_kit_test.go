@@ -91,6 +91,23 @@ func (m *memory) settings(_ context.Context, file string) (record.Record, error)
 
 func (m *memory) checkpoint(context.Context) (*Checkpoint, error) { return m.last, m.unreadable }
 
+func (m *memory) previous(context.Context) (*Checkpoint, error) { return m.prev, nil }
+
+func (m *memory) setAside(file string) (string, error) {
+	to := file + ".superseded"
+	err := m.write("aside "+file, func() {
+		if file == "last" {
+			m.last = nil
+		}
+		for n := range m.files {
+			if file == memoryFile(n) {
+				delete(m.files, n)
+			}
+		}
+	})
+	return to, err
+}
+
 func (m *memory) state(_ context.Context, file string, number int) (*Checkpoint, error) {
 	if k, ok := m.outputs[fmt.Sprint(file, " ", number)]; ok {
 		return k, nil
@@ -179,7 +196,10 @@ func (m *memory) writeCheckpoint(_ context.Context, k *Checkpoint) error {
 		for _, u := range k.Layout.Unknowns {
 			c.units[u.Name] = u.Unit
 		}
-		m.last, m.prev = &c, m.last
+		if m.last != nil {
+			m.prev = m.last
+		}
+		m.last = &c
 	})
 }
 

@@ -33,6 +33,11 @@ import (
 //     [ErrResume];
 //   - the stop file is there already: [ErrStopFile].
 //
+// A checkpoint whose bundle Config.LoadBundle can't load is passed over, with a warning,
+// for the one before, and refused where that is no better. What was written after the
+// earlier one is computed again; its files are renamed to <file>.superseded before the
+// segment replaces them.
+//
 // The stored cells of fields are given to Config.Fields last, when everything else is
 // known to be right and all cells fit. If the file can't be read then, they are
 // undefined.
@@ -97,13 +102,33 @@ func (s *Session) agree(ctx context.Context) error {
 }
 
 func (s *Session) open(ctx context.Context) error {
-	var text []byte
-	var err error
-	if err := s.c.OnRoot(ctx, nil, func() error {
+	err := s.settle(ctx, func() (err error) {
 		if s.release, err = s.store.lock(); err != nil {
 			return err
 		}
-		if err := s.plan(ctx); err != nil {
+		return s.plan(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.loadBundle(ctx); err != nil {
+		return err
+	}
+	// The cells come last: nothing is refused once they have changed.
+	if s.start.Resumed {
+		if err := s.fields.read(ctx, s.located); err != nil {
+			return fmt.Errorf("%w from %s: %w%s", ErrResume, s.start.File, err, s.wayBack())
+		}
+	}
+	s.begin()
+	return nil
+}
+
+// settle lets rank 0 decide what the segment begins with, and all ranks know it.
+func (s *Session) settle(ctx context.Context, plan func() error) error {
+	var text []byte
+	err := s.c.OnRoot(ctx, nil, func() (err error) {
+		if err = plan(); err != nil {
 			return err
 		}
 		if s.file, err = s.store.segment(s.start.Segment); err != nil {
@@ -111,23 +136,14 @@ func (s *Session) open(ctx context.Context) error {
 		}
 		text, err = encodeStart(&s.start)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if text, err = s.c.Broadcast(ctx, 0, text); err != nil {
 		return err
 	}
-	if err := s.c.Agree(ctx, decodeStart(text, &s.start)); err != nil {
-		return err
-	}
-	// The cells come last: nothing is refused once they have changed.
-	if s.start.Resumed {
-		if err := s.fields.read(ctx, s.located); err != nil {
-			return fmt.Errorf("%w from %s: %w", ErrResume, s.start.File, err)
-		}
-	}
-	s.begin()
-	return nil
+	return s.c.Agree(ctx, decodeStart(text, &s.start))
 }
 
 // inputs are what all ranks must give alike.
@@ -141,6 +157,7 @@ func (c *Config) inputs(settings record.Record) []input {
 		{"the updates", fmt.Sprintf("%q", c.Updates)},
 		{"whether it is deterministic", strconv.FormatBool(c.Setup.Deterministic)},
 		{"whether there is a bundle", strconv.FormatBool(c.Bundle != nil)},
+		{"whether bundles are loaded", strconv.FormatBool(c.LoadBundle != nil)},
 	}
 	for _, u := range c.Layout.Unknowns {
 		list = append(list, input{"the unit of " + u.Name, strconv.Quote(u.Unit)})
@@ -231,6 +248,7 @@ func (s *Session) plan(ctx context.Context) error {
 		return err
 	}
 	s.start.Segment = number
+	s.ownLast = cfg.Resume && last != nil && !last.Previous
 	if from == nil {
 		s.start.Time = cfg.TimePoints[0]
 		s.start.State = slices.Clone(cfg.Initial)
@@ -289,7 +307,7 @@ func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Chec
 	}
 	settings, err := s.store.settings(ctx, segments[i].File)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrResume, err)
+		return fmt.Errorf("%w: %w (bring the segment back; without it, moved away, the output can't be joined)", ErrResume, err)
 	}
 	there, err := segmentOf(settings)
 	if err != nil {

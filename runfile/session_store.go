@@ -19,6 +19,11 @@ type store interface {
 	settings(ctx context.Context, file string) (record.Record, error)
 	// checkpoint is the last one that can be read, nil where there is none at all.
 	checkpoint(ctx context.Context) (*Checkpoint, error)
+	// previous is the checkpoint before the last one, nil where there is none.
+	previous(ctx context.Context) (*Checkpoint, error)
+	// setAside gives a file of the run another name, which it returns, so that nobody
+	// takes it for one of the run. A file that isn't there has no name.
+	setAside(file string) (string, error)
 	// state is a saved state of an output file, or that of a checkpoint.
 	state(ctx context.Context, file string, number int) (*Checkpoint, error)
 	// exists looks for a file.
