@@ -23,11 +23,11 @@ func (s *Session) loadBundle(ctx context.Context) error {
 	if err := s.settle(ctx, func() error { return s.planBefore(ctx, failed) }); err != nil {
 		return err
 	}
+	s.log.Warn("the last checkpoint is passed over for the one before, since its bundle can't be loaded",
+		"last", passed.File, "time", passed.Time, "error", failed, "before", s.start.File, "from", s.start.Time)
 	if _, again := s.callLoadBundle(ctx); again != nil {
 		return fmt.Errorf("%w; and %w%s", failed, again, startAnew)
 	}
-	s.log.Warn("the bundle of the last checkpoint can't be loaded: the run goes on from the checkpoint before",
-		"last", passed.File, "time", passed.Time, "error", failed, "before", s.start.File, "from", s.start.Time)
 	return nil
 }
 

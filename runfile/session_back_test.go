@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,7 +208,7 @@ func TestARunGoesBackToTheCheckpointBefore(t *testing.T) {
 				if c.Rank() > 0 {
 					continue
 				}
-				for _, text := range []string{"goes on from the checkpoint before", tc.last, "run.checkpoint.h5", "run.checkpoint.prev.h5"} {
+				for _, text := range []string{"passed over for the one before", tc.last, "run.checkpoint.h5", "run.checkpoint.prev.h5"} {
 					if !strings.Contains(log.String(), text) {
 						t.Errorf("%s: the log lacks %q: %s", tc.name, text, log.String())
 					}
@@ -343,6 +344,53 @@ func TestNoCheckpointToGoBackTo(t *testing.T) {
 			if after := mustNames(t, dir); c.Rank() == 0 && !slices.Equal(withoutLocks(after), withoutLocks(before)) {
 				t.Errorf("%s: %q, were %q", tc.name, after, before)
 			}
+		}
+	})
+}
+
+// A checkpoint whose cells can't be read is refused with the way on, by hand: with it
+// moved away the run goes on from the one before.
+func TestTheWayBackByHand(t *testing.T) {
+	dir := t.TempDir()
+	s := newCellSolver(t, seriesDomain.Box(), 1, false)
+	cfg := s.config(dir)
+	cfg.Checkpoint.Steps, cfg.Stop.Steps = 2, 4
+	run, err := Open(t.Context(), comm.Self(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.advance(t.Context(), t, run)
+	cfg.Stop.Steps = 0
+	last := CheckpointFile(dir, "run")
+	in := vfs.NewInject(vfs.OS)
+	if err := in.Fail(vfs.Rule{Kinds: []vfs.Kind{vfs.OpReadAt}, Pattern: last}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = open(t.Context(), comm.Self(), cfg, diskWith(cfg, in), time.Now)
+	if want := "a run that finds " + last + " moved away goes on from the checkpoint before"; !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v, want %q", err, want)
+	}
+	if err := os.Rename(last, last+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if run, err = Open(t.Context(), comm.Self(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	s.check(t, "the checkpoint before", 2)
+	s.advance(t.Context(), t, run)
+	checkCellsIn(t, dir, 0, 1, 2, 3, 4, 5)
+}
+
+// All ranks load bundles, or none does.
+func TestBundlesAreLoadedOnSomeRanks(t *testing.T) {
+	mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
+		cfg := decayConfig()
+		if c.Rank() == 1 {
+			cfg.LoadBundle = func(context.Context, Start) error { return nil }
+		}
+		_, err := open(t.Context(), c, cfg, newMemory(), newClock().now)
+		if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "whether bundles are loaded") {
+			t.Error(err)
 		}
 	})
 }

@@ -43,6 +43,19 @@ func newCheckpoints(ctx context.Context, sim *simulation, cfg publish.Config, sa
 	return k, err
 }
 
+// startCheckpoints is newCheckpoints and restore.
+func startCheckpoints(ctx context.Context, sim *simulation, cfg publish.Config, anyModel bool, say *reporter) (*checkpoints, error) {
+	k, err := newCheckpoints(ctx, sim, cfg, say)
+	if err != nil {
+		return nil, err
+	}
+	if err := sim.comm.Agree(ctx, k.restore(ctx, anyModel)); err != nil {
+		k.close()
+		return nil, err
+	}
+	return k, nil
+}
+
 // method identifies the integrator and its parameters: the service refuses to
 // restart from a bundle of another one.
 func method(m kobayashi.Model) (string, error) {

@@ -16,27 +16,20 @@ func run(ctx context.Context, c *comm.Comm, set settings, out io.Writer) (err er
 		return err
 	}
 	var files *runFiles
+	var saves *checkpoints
 	if set.Run.Name != "" {
 		if files, err = openRun(ctx, sim, set, say); err != nil {
 			return err
 		}
 		defer func() { err = files.close(ctx, err) }()
-		if set.Config, err = files.bundles(ctx, set.Config); err != nil {
-			return err
-		}
-	}
-	saves, err := newCheckpoints(ctx, sim, set.Config, say)
-	if err != nil {
+		saves = files.saves
+	} else if saves, err = startCheckpoints(ctx, sim, set.Config, false, say); err != nil {
 		return err
 	}
 	defer saves.close()
-	// The files of a run record that its model is another one, and warn.
-	if err := c.Agree(ctx, saves.restore(ctx, files != nil)); err != nil {
-		return err
-	}
 	stepped := saves.maybeSave
 	if files != nil {
-		if err := files.begin(ctx, saves); err != nil {
+		if err := files.begin(ctx); err != nil {
 			return err
 		}
 		stepped = files.stepped

@@ -27,7 +27,8 @@ type runFiles struct {
 	saves   *checkpoints // publishes the bundles
 }
 
-// openRun begins a segment of the run that the settings name.
+// openRun begins a segment of the run that the settings name, with the service for its
+// bundles.
 func openRun(ctx context.Context, sim *simulation, set settings, say *reporter) (*runFiles, error) {
 	r := &runFiles{set: set, sim: sim, say: say}
 	var err error
@@ -55,11 +56,23 @@ func openRun(ctx context.Context, sim *simulation, set settings, say *reporter) 
 			File:     set.Run.StopFile,
 			Signals:  set.Checkpoint.OnSignal,
 		},
-		Fields: []field.Named{{ID: namePhi, Field: sim.phi}},
-		Bundle: r.bundle,
-		Logger: say.log,
+		Fields:     []field.Named{{ID: namePhi, Field: sim.phi}},
+		Bundle:     r.bundle,
+		LoadBundle: r.load,
+		Logger:     say.log,
 	})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	if start := r.session.Start(); r.saves == nil && start.Resumed {
+		err = fmt.Errorf("%w from %s: it names no bundle", runfile.ErrResume, start.File)
+	} else if r.saves == nil {
+		r.saves, err = startCheckpoints(ctx, sim, r.bundles(""), true, say)
+	}
+	if err := sim.comm.Agree(ctx, err); err != nil {
+		return nil, r.close(ctx, err)
+	}
+	return r, nil
 }
 
 // bundle publishes the fields for a checkpoint, which names the bundle as seen from
@@ -69,26 +82,34 @@ func (r *runFiles) bundle(ctx context.Context) (string, error) {
 	return filepath.Base(path), err
 }
 
+// load goes on from the bundle that a checkpoint names, while the session is opened: if
+// that is damaged, or gone, the session has the checkpoint before.
+func (r *runFiles) load(ctx context.Context, start runfile.Start) error {
+	bundle := start.Bundles[namePhi]
+	if !filepath.IsAbs(bundle) {
+		bundle = filepath.Join(r.set.Checkpoint.Directory, bundle)
+	}
+	if err := r.sim.comm.OnRoot(ctx, nil, func() error { return r.check(start, bundle) }); err != nil {
+		return err
+	}
+	var err error
+	// The files of a run record that its model is another one, and warn.
+	r.saves, err = startCheckpoints(ctx, r.sim, r.bundles(bundle), true, r.say)
+	return err
+}
+
 // bundles is how the service for bundles works for a run: it begins with the bundle
 // that the checkpoint names, and later ones, of a segment that was killed before its
 // checkpoint was written, are out of the way.
-func (r *runFiles) bundles(ctx context.Context, cfg publish.Config) (publish.Config, error) {
-	start := r.session.Start()
-	if start.Resumed {
-		cfg.RestartFrom = start.Bundles[namePhi]
-		if !filepath.IsAbs(cfg.RestartFrom) {
-			cfg.RestartFrom = filepath.Join(r.set.Checkpoint.Directory, cfg.RestartFrom)
-		}
-		if err := r.sim.comm.OnRoot(ctx, nil, func() error { return r.check(start, cfg.RestartFrom) }); err != nil {
-			return cfg, fmt.Errorf("resume from %s: %w", start.File, err)
-		}
-	}
+func (r *runFiles) bundles(from string) publish.Config {
+	cfg := r.set.Config
+	cfg.RestartFrom = from
 	if r.set.Run.Resume {
 		cfg.Checkpoint.Superseded = publish.SetAside
 	}
 	// The session says when. The service must only know that it will save.
 	cfg.Checkpoint.Every, cfg.Checkpoint.EverySeconds, cfg.Checkpoint.OnSignal = 1, 0, nil
-	return cfg, nil
+	return cfg
 }
 
 // check tells whether a bundle is of the checkpoint's step. The service compares the
@@ -110,8 +131,7 @@ func (r *runFiles) check(start runfile.Start, bundle string) error {
 }
 
 // begin is called before the first step, when the fields are those of the start.
-func (r *runFiles) begin(ctx context.Context, saves *checkpoints) error {
-	r.saves = saves
+func (r *runFiles) begin(ctx context.Context) error {
 	start := r.session.Start()
 	r.say.segment(r.set.Run.Name, start.Segment, r.sim)
 	if start.Resumed {

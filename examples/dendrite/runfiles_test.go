@@ -394,20 +394,19 @@ func TestRunRefusesWhatItCannotGoOnFrom(t *testing.T) {
 		{"another spacing", func(_ *testing.T, set *settings) { set.Model.Spacing *= 1.01 }, runfile.ErrResume, "face"},
 		{"another time step", func(_ *testing.T, set *settings) { set.Model.Step *= 1.01 }, runfile.ErrResume, "where the time step makes that"},
 		{"an end that has passed", func(_ *testing.T, set *settings) { set.Steps = 20 }, runfile.ErrResume, "not within the time points"},
-		{"no bundle", func(t *testing.T, set *settings) {
-			must(t, os.RemoveAll(filepath.Join(set.Checkpoint.Directory, "step_40")))
-		}, os.ErrNotExist, "step_40"},
+		{"no bundle of either checkpoint", func(t *testing.T, set *settings) {
+			for _, name := range []string{"step_30", "step_40"} {
+				must(t, os.RemoveAll(filepath.Join(set.Checkpoint.Directory, name)))
+			}
+		}, os.ErrNotExist, "step_40: no such file or directory; and can't resume from"},
 		{"the bundle of another step", func(t *testing.T, set *settings) {
 			must(t, os.RemoveAll(filepath.Join(set.Checkpoint.Directory, "step_40")))
 			must(t, os.Rename(filepath.Join(set.Checkpoint.Directory, "step_30"), filepath.Join(set.Checkpoint.Directory, "step_40")))
 		}, runfile.ErrResume, "its bundle"},
-		{"a damaged bundle", func(t *testing.T, set *settings) {
-			path := filepath.Join(set.Checkpoint.Directory, "step_40", "fields", "T.bin")
-			data, err := os.ReadFile(path)
-			must(t, err)
-			data[100] ^= 1
-			must(t, os.WriteFile(path, data, 0o666))
-		}, publish.ErrChecksum, "step_40"},
+		{"two damaged bundles", func(t *testing.T, set *settings) {
+			damage(t, set.Checkpoint.Directory, "step_40", "T")
+			damage(t, set.Checkpoint.Directory, "step_30", "phi")
+		}, publish.ErrChecksum, "bring a bundle back"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := smallRun(filepath.Join(t.TempDir(), "out"))
@@ -428,6 +427,53 @@ func TestRunRefusesWhatItCannotGoOnFrom(t *testing.T) {
 			}
 			if after := listing(t, set.Checkpoint.Directory); !slices.Equal(after, before) {
 				t.Errorf("before %q, after %q", before, after)
+			}
+		})
+	}
+}
+
+// damage changes 8 bytes of a field of a bundle.
+func damage(t *testing.T, dir, bundle, id string) {
+	t.Helper()
+	path := filepath.Join(dir, bundle, "fields", id+".bin")
+	data, err := os.ReadFile(path)
+	must(t, err)
+	for i := range 8 {
+		data[96+i] ^= 0xff
+	}
+	must(t, os.WriteFile(path, data, 0o666))
+}
+
+// A run whose last bundle is damaged, or gone, goes on from the checkpoint before, on
+// other ranks, to the same end.
+func TestDamagedBundleOfTheLastCheckpoint(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole")
+	runRanks(t, 1, smallRun(whole))
+	want := joined(t, whole)
+	for name, lose := range map[string]func(dir string){
+		"damaged": func(dir string) { damage(t, dir, "step_40", "phi") },
+		"gone":    func(dir string) { must(t, os.RemoveAll(filepath.Join(dir, "step_40"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "parts")
+			set := smallRun(dir)
+			set.Run.StopAfter = 40
+			runRanks(t, 1, set)
+			lose(dir)
+			// A job that stops at the step of the lost bundle, and one to the end.
+			output := launch(t, several, arguments(dir, "-resume", "-stop-after", "10")...)
+			for _, text := range []string{"segment 2 of run crystal begins at step 30", "passed over for the one before", "step_40"} {
+				if !strings.Contains(output, text) {
+					t.Errorf("%q is not in the output:\n%s", text, output)
+				}
+			}
+			says(t, segment(t, dir, 2), "resumed_from", runfile.PreviousFile(dir, crystal))
+			launch(t, 2, arguments(dir, "-resume", "-halo", "3")...)
+			mustBeSameRun(t, dir, want)
+			mustBeEqual(t, filepath.Join(dir, "step_60"), filepath.Join(whole, "step_60"))
+			_, err := os.Stat(filepath.Join(dir, "step_40.superseded"))
+			if (err == nil) != (name == "damaged") {
+				t.Errorf("the damaged bundle: %v", err)
 			}
 		})
 	}
