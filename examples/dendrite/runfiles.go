@@ -112,22 +112,24 @@ func (r *runFiles) bundles(from string) publish.Config {
 	return cfg
 }
 
-// check tells whether a bundle is of the checkpoint's step. The service compares the
-// rest when it loads it.
+// check checks that a bundle is of the checkpoint's step, and that the time step is the one
+// of the checkpoint, which no other checkpoint would be better for. The service compares
+// the rest when it loads the bundle.
 func (r *runFiles) check(start runfile.Start, bundle string) error {
 	increment, err := start.Stepper.Int("increment")
 	if err != nil {
 		return fmt.Errorf("%w: %w", runfile.ErrResume, err)
 	}
+	if made := r.sim.TimeAt(increment); made != start.Time {
+		return fmt.Errorf("%w: it is of step %d at %v s, where the time step makes that %v s",
+			runfile.ErrResume, increment, start.Time, made)
+	}
 	m, err := publish.ReadMetadata(bundle)
-	if err != nil {
-		return err
+	if err == nil && m.AcceptedIncrement != increment {
+		err = fmt.Errorf("%w: it is of step %d, and its bundle %s of step %d",
+			publish.ErrMismatch, increment, bundle, m.AcceptedIncrement)
 	}
-	if m.AcceptedIncrement != increment || r.sim.TimeAt(increment) != start.Time {
-		return fmt.Errorf("%w: it is of step %d at %v s, where the time step makes that %v s, and its bundle %s is of step %d",
-			runfile.ErrResume, increment, start.Time, r.sim.TimeAt(increment), bundle, m.AcceptedIncrement)
-	}
-	return nil
+	return err
 }
 
 // begin is called before the first step, when the fields are those of the start.
