@@ -508,7 +508,7 @@ func (s *Session) due() bool {
 }
 
 // intervals is how many intervals between checkpoints have gone by at a time, since the
-// run began. One that is over but for the rounding of times that were added up is over.
+// run began. One that is over except for the rounding of times that were added up is over.
 func (s *Session) intervals(time float64) float64 {
 	first, span := s.cfg.TimePoints[0], s.cfg.Checkpoint.Interval
 	noise := min(1e-6, 1e-9*max(math.Abs(time), math.Abs(first))/span)

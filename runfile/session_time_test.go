@@ -138,7 +138,7 @@ func TestStepsOfOneLengthLeaveNoSliver(t *testing.T) {
 	}
 }
 
-// A step is never longer than was asked for, but for rounding, never goes beyond a time
+// A step is never longer than was asked for, except for rounding, never goes beyond a time
 // point, and always goes on.
 func TestNextStep(t *testing.T) {
 	up := func(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
