@@ -64,6 +64,24 @@ func TestGoldenVersion1(t *testing.T) {
 	}
 }
 
+// TestGoldenVersion1WithAnEmptyList reads what a driver of version 1 publishes that
+// doesn't say which fields it has.
+func TestGoldenVersion1WithAnEmptyList(t *testing.T) {
+	b := openTestBundle(t, filepath.Join("testdata", "golden-v1-empty-list"))
+	if d := cmp.Diff([]string{"psi", "temperature"}, b.Fields()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	m := b.Metadata()
+	if m.FormatVersion != 1 || m.AcceptedTime != 12.375 || m.AcceptedIncrement != 99 || b.Info().Unlisted != nil {
+		t.Errorf("got %+v", b.Info())
+	}
+	checkField(t, b, "psi", wave)
+	checkField(t, b, "temperature", count)
+	if err := b.Verify(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGoldenVersion2(t *testing.T) {
 	dir := filepath.Join("testdata", "golden-v2")
 	b, err := OpenBundle(dir, VerifyOnOpen(context.Background()))

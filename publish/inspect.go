@@ -45,14 +45,19 @@ type Info struct {
 	Checksums, Sidecar bool
 	// Bytes is the size of all files of the bundle together.
 	Bytes int64
+	// Unlisted are the files fields/*.bin, with slashes and sorted, that are none
+	// of the bundle's fields: the metadata don't list them, and no reader sees
+	// them. They are no damage.
+	Unlisted []string
 }
 
 // Inspect looks at the structure of the bundle at dir without reading its
 // fields: that the metadata are readable and, where there are checksums, the
 // ones that were published; that the files that the metadata list are there,
 // each of exactly the size of the grid; and that checksums.txt lists exactly
-// the files of the bundle. Files that neither names are ignored. It isn't
-// collective.
+// the files of the bundle. A bundle that Fieldstone wrote has checksums: without
+// them it is an incomplete copy. Those of other writers may have none. Files that
+// neither names are ignored, but for [Info].Unlisted. It isn't collective.
 //
 // The error is a [*DamageError] for a bundle in which something doesn't fit; it
 // matches [ErrNotABundle] where there is no bundle, [ErrVersion] for one of an
@@ -63,9 +68,9 @@ func Inspect(dir string) (Info, error) {
 	return s.info, err
 }
 
-// ReadMetadata reads the metadata of the bundle at dir; for a version 1 without
-// a list of fields these are the names of fields/*.bin, sorted. It isn't
-// collective. It looks at metadata.json alone: neither its checksum nor the
+// ReadMetadata reads the metadata of the bundle at dir. A version 1 whose list of
+// fields is missing or empty has the names of fields/*.bin, sorted; those that begin
+// with "._" or ".#" are files of other programs. It isn't collective. It looks at metadata.json alone: neither its checksum nor the
 // fields are checked, which [Inspect] and [OpenBundle] do. Errors name the file
 // and the key.
 func ReadMetadata(dir string) (Metadata, error) {
@@ -95,6 +100,9 @@ func readStructure(fsys vfs.FS, dir string) (s structure, err error) {
 		return s, unreadable
 	}
 	s.sums, err = readChecksums(fsys, dir, &s.info)
+	if err == nil {
+		err = s.info.checkComplete(dir)
+	}
 	if err == nil {
 		err = s.checkMetadata(dir)
 	}
@@ -129,6 +137,9 @@ func readStructure(fsys vfs.FS, dir string) (s structure, err error) {
 	case !fields.IsDir():
 		return s, &DamageError{dir, fieldsDir, "not a directory", nil}
 	}
+	if err := s.info.Metadata.checkAnyField(dir); err != nil {
+		return s, err
+	}
 	want := s.info.Metadata.Domain.Cells() * 8
 	for _, id := range s.info.Metadata.Fields {
 		path := fieldPath(id)
@@ -144,7 +155,30 @@ func readStructure(fsys vfs.FS, dir string) (s structure, err error) {
 		s.info.Bytes += size
 		files = append(files, path)
 	}
-	return s, s.checkSums(dir, files)
+	if err := s.checkSums(dir, files); err != nil {
+		return s, err
+	}
+	s.info.Unlisted, err = unlisted(fsys, dir, s.info.Metadata.Fields)
+	return s, err
+}
+
+// checkComplete says that a bundle of ours without checksums is an incomplete copy:
+// its sizes say too little, as copies may be preallocated.
+func (i Info) checkComplete(dir string) error {
+	if i.Checksums || i.Metadata.Writer == nil {
+		return nil
+	}
+	return &DamageError{dir, checksumsFile, fmt.Sprintf("the file is missing: Fieldstone published this bundle with it, so the copy is incomplete; "+
+		"copy it again (without the key %q in %s it counts as another writer's, and is judged by its sizes)", keyWriter, metadataFile), fs.ErrNotExist}
+}
+
+// checkAnyField says that the directory of a version 1 that lists no fields has none:
+// such a bundle can't say that it is to have none.
+func (m Metadata) checkAnyField(dir string) error {
+	if m.FormatVersion != 1 || len(m.Fields) > 0 {
+		return nil
+	}
+	return &DamageError{dir, fieldsDir, "no field: the metadata list none, and no file *" + fieldSuffix + " is there", fs.ErrNotExist}
 }
 
 // byPath returns nil for a bundle without checksums.
@@ -243,26 +277,71 @@ func readMetadata(fsys vfs.FS, dir string) (Metadata, []byte, error) {
 
 // listFields returns the ids of the files fields/*.bin, sorted.
 func listFields(fsys vfs.FS, dir string) ([]string, error) {
-	entries, err := fsys.ReadDir(filepath.Join(dir, fieldsDir))
+	names, err := payloads(fsys, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &DamageError{dir, fieldsDir, "the directory is missing", fs.ErrNotExist}
 	case err != nil:
 		return nil, err
 	}
-	ids := []string{}
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), fieldSuffix)
-		if !ok {
-			continue
-		}
-		if err := CheckID(id); err != nil {
+	ids := make([]string, len(names))
+	for i, name := range names {
+		ids[i] = strings.TrimSuffix(name, fieldSuffix)
+		if err := CheckID(ids[i]); err != nil {
 			return nil, &DamageError{dir, fieldsDir, err.Error(), nil}
 		}
-		ids = append(ids, id)
 	}
 	slices.Sort(ids)
 	return ids, nil
+}
+
+// payloads returns the names of the files fields/*.bin.
+func payloads(fsys vfs.FS, dir string) ([]string, error) {
+	entries, err := fsys.ReadDir(filepath.Join(dir, fieldsDir))
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), fieldSuffix) && !isLitter(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// isLitter reports whether a name in fields/ is that of a file that other programs
+// leave beside those that they handle: what a Mac keeps beside each file of a foreign
+// filesystem (._phi.bin) and in each folder (.DS_Store), an editor's lock (.#phi.bin),
+// and an open file that a network or FUSE filesystem removes later.
+func isLitter(name string) bool {
+	for _, prefix := range []string{"._", ".#"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	if strings.HasSuffix(name, fieldSuffix) {
+		return false // a field may have any other name
+	}
+	return name == ".DS_Store" || strings.HasPrefix(name, ".nfs") || strings.HasPrefix(name, ".fuse_hidden")
+}
+
+// unlisted returns the files fields/*.bin that are none of the fields. A directory
+// that doesn't let itself be listed says nothing; the fields can be read.
+func unlisted(fsys vfs.FS, dir string, ids []string) ([]string, error) {
+	names, err := payloads(fsys, dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	known := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		known[id+fieldSuffix] = true
+	}
+	var files []string
+	for _, name := range names {
+		if !known[name] {
+			files = append(files, fieldsDir+"/"+name)
+		}
+	}
+	slices.Sort(files)
+	return files, err
 }
 
 // readChecksums returns nil for a bundle without checksums.txt.

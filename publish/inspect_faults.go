@@ -16,8 +16,8 @@ import (
 // Faults looks for everything that is wrong with the bundle at dir: it reads all
 // files in a stream and goes on after a damaged one, where [Inspect] and
 // [Bundle.Verify] stop. It returns one fault for each damaged file, and none for
-// a good bundle. Of a bundle without checksums only the structure and the sizes
-// can be checked; Info tells. It isn't collective.
+// a good bundle. Of a bundle of another writer without checksums only the structure
+// and the sizes can be checked; Info tells. It isn't collective.
 //
 // With metadata that aren't the ones that were published, the grid isn't known:
 // the files are then compared with their checksums only.
@@ -82,6 +82,9 @@ func (f *faultFinder) metadata() error {
 	list, err := readChecksums(b.fsys, b.dir, &f.info)
 	if kept := f.keep(err); kept != nil {
 		return kept
+	}
+	if err := f.keep(f.info.checkComplete(b.dir)); err != nil {
+		return err
 	}
 	published := true
 	if f.info.Checksums && err == nil {
@@ -173,7 +176,13 @@ func (f *faultFinder) fields() error {
 			f.order = append(f.order, file)
 		}
 	}
-	return nil
+	if f.trusted {
+		if err := f.keep(f.info.Metadata.checkAnyField(b.dir)); err != nil {
+			return err
+		}
+		f.info.Unlisted, err = unlisted(b.fsys, b.dir, f.info.Metadata.Fields)
+	}
+	return err
 }
 
 // files lists the files of the fields: those of the metadata, if these can be

@@ -81,6 +81,8 @@ type load struct {
 	head head
 	meta Metadata
 
+	unlisted []string // on rank 0: files of fields that the metadata don't list
+
 	copies *copies // nil when loading in place
 
 	// apply puts the saved states into the boundary conditions, on all ranks or
@@ -120,6 +122,9 @@ func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err erro
 	}
 	if !l.head.verifiable {
 		l.o.log.Warn("the bundle has no checksums: only sizes were checked", "bundle", l.dir)
+	}
+	if len(l.unlisted) > 0 {
+		l.o.log.Warn("the bundle has files of fields that its metadata don't list: they were not read", "bundle", l.dir, "files", l.unlisted)
 	}
 	return &Loaded{Path: l.dir, Metadata: l.meta, Sidecar: l.head.sidecar, Verified: l.head.verifiable}, nil
 }
@@ -193,6 +198,7 @@ func (l *load) inspect() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.unlisted = s.info.Unlisted
 	h := head{metadata: s.text, fields: s.info.Metadata.Fields, verifiable: s.info.Checksums}
 	sums := s.byPath()
 	if s.info.Sidecar {

@@ -361,10 +361,12 @@ func TestDamageLeavesTheCellsOfAllRanksAsTheyWere(t *testing.T) {
 				return formatChecksums(sums)
 			})
 		}, ErrDamaged, "sidecar.json: not JSON", false},
-		{"a sidecar that is no JSON, without checksums", func(t testing.TB, in *vfs.Inject) {
+		{"a sidecar that is no JSON, of another writer without checksums", func(t testing.TB, in *vfs.Inject) {
 			damage(t, in, "/data/b/sidecar.json", func([]byte) []byte { return []byte("forty-two") })
+			damage(t, in, "/data/b/metadata.json", instead(`"fieldstone"`, `"of another"`))
 			damage(t, in, "/data/b/checksums.txt", remove)
 		}, ErrDamaged, "sidecar.json: not JSON", false},
+		{"the checksums missing", spoil("checksums.txt", remove), ErrDamaged, "checksums.txt: the file is missing: Fieldstone published this bundle with it, so the copy is incomplete", false},
 		{"a digit of the time changed", spoil("metadata.json", instead(`"accepted_time": 2`, `"accepted_time": 3`)), ErrChecksum, "metadata.json", false},
 		{"the checksum of a field changed", spoil("checksums.txt", func(d []byte) []byte {
 			lines := bytes.Split(d, []byte("\n"))

@@ -45,7 +45,7 @@ type Metadata struct {
 	// MethodIdentity names the integrator. It may be empty.
 	MethodIdentity string
 	// Fields are the ids of the fields, in order. Nil only in what
-	// [ParseMetadata] returns for a version 1 that has no list.
+	// [ParseMetadata] returns for a version 1 that has no list, or an empty one.
 	Fields []string
 	// BoundaryConditions are the boundary conditions in the order of their
 	// application. Nil means that the bundle says nothing about them.
@@ -422,8 +422,9 @@ func (m *Metadata) UnmarshalJSON(data []byte) error {
 // refused. Integers may be in any notation of an integer that fits into 64 bits
 // (40, 40.0, 4e1). Unknown keys are ignored. The error is a [*MetadataError].
 //
-// A version 1 reads as periodic along all axes. It may lack the list of fields;
-// Fields is then nil, and [ReadMetadata] fills it from the directory.
+// An optional key that is null counts as missing. A version 1 reads as periodic along
+// all axes. Its list of fields may be missing or empty; Fields is then nil, and
+// [ReadMetadata] fills it from the directory.
 func ParseMetadata(data []byte) (Metadata, error) {
 	m, err := parseMetadata(data)
 	var f *jsonFault
@@ -466,7 +467,7 @@ func parseMetadata(data []byte) (Metadata, error) {
 	var d metadataDecoder
 	m.AcceptedTime = d.float(root.need(keyTime))
 	m.AcceptedIncrement = d.int(root.need(keyIncrement))
-	if v, ok := root.members[keyCounter]; ok {
+	if v, ok := root.optional(keyCounter); ok {
 		m.ResultCounter = d.int(v, nil)
 	}
 	m.MethodIdentity = d.string(root.need(keyMethod))
@@ -478,23 +479,26 @@ func parseMetadata(data []byte) (Metadata, error) {
 	m.Domain.Origin = d.floats(domain.need(keyOrigin))
 	m.Domain.Spacing = d.floats(domain.need(keySpacing))
 	m.Domain.Periodic = [3]bool{true, true, true}
-	if v, ok := domain.members[keyPeriodic]; ok {
+	if v, ok := domain.inVersion2(keyPeriodic, m.FormatVersion); ok {
 		m.Domain.Periodic = d.bools(v, nil)
 	} else if m.FormatVersion > 1 {
 		return m, badKey(keyDomain+"."+keyPeriodic, "missing (required in format version %d)", m.FormatVersion)
 	}
-	if v, ok := root.members[keyDecomp]; ok {
+	if v, ok := root.optional(keyDecomp); ok {
 		m.Decomposition = d.decomposition(v)
 	}
-	if v, ok := root.members[keyFields]; ok {
+	if v, ok := root.inVersion2(keyFields, m.FormatVersion); ok {
 		m.Fields = d.strings(v)
+		if m.FormatVersion == 1 && len(m.Fields) == 0 {
+			m.Fields = nil // a driver that set no list: the directory is the list
+		}
 	} else if m.FormatVersion > 1 {
 		return m, badKey(keyFields, "missing (required in format version %d)", m.FormatVersion)
 	}
-	if v, ok := root.members[keyBoundaries]; ok {
+	if v, ok := root.optional(keyBoundaries); ok {
 		m.BoundaryConditions = d.boundaries(v)
 	}
-	if v, ok := root.members[keyWriter]; ok {
+	if v, ok := root.optional(keyWriter); ok {
 		m.Writer = d.writer(v)
 	}
 	if d.err != nil {
@@ -520,6 +524,22 @@ func (o jsonObject) need(key string) (jsonValue, error) {
 		return jsonValue{}, badKey(join(o.path, key), "missing")
 	}
 	return v, nil
+}
+
+// optional returns the value of a key that may be missing, or null, which says the
+// same.
+func (o jsonObject) optional(key string) (jsonValue, bool) {
+	v, ok := o.members[key]
+	return v, ok && v.raw[0] != 'n'
+}
+
+// inVersion2 returns the value of a key that is optional in version 1 only.
+func (o jsonObject) inVersion2(key string, version int) (jsonValue, bool) {
+	if version == 1 {
+		return o.optional(key)
+	}
+	v, ok := o.members[key]
+	return v, ok
 }
 
 // metadataDecoder keeps the first error of a sequence of values.
@@ -637,7 +657,7 @@ func (d *metadataDecoder) boundaries(v jsonValue) []BoundaryRecord {
 				return nil, err
 			}
 			records[i].Config = config.compact()
-			if state, ok := o.members[keyState]; ok && state.raw[0] != 'n' {
+			if state, ok := o.optional(keyState); ok {
 				records[i].State = state.compact()
 			}
 		}
@@ -651,10 +671,10 @@ func (d *metadataDecoder) writer(v jsonValue) *Writer {
 		return nil
 	}
 	w := &Writer{}
-	if v, ok := o.members[keyRelease]; ok {
+	if v, ok := o.optional(keyRelease); ok {
 		w.Version = d.string(v, nil)
 	}
-	if v, ok := o.members[keyCreated]; ok {
+	if v, ok := o.optional(keyCreated); ok {
 		w.Created = decode(d, v, nil, func(v jsonValue) (time.Time, error) {
 			s, err := v.string()
 			if err != nil {

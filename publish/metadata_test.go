@@ -123,6 +123,19 @@ func TestParseMetadata(t *testing.T) {
 			with(func(m *Metadata) {
 				m.Writer = &Writer{"v1", time.Date(2026, 1, 2, 2, 4, 5, 5e8, time.UTC)}
 			})},
+		{"an optional key may be null", metadataV2, `"result_counter": 7,`,
+			`"result_counter": null, "decomposition": null, "boundary_conditions": null, "fieldstone": null,`,
+			with(func(m *Metadata) { m.ResultCounter = 0 })},
+		{"parts of the writer may be null", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {"version": null, "created": null},`,
+			with(func(m *Metadata) { m.Writer = &Writer{} })},
+		{"what version 1 need not have may be null", metadataV1, `"domain": {`, `"fields": null, "result_counter": null, "domain": {"periodic": null,`, with(func(m *Metadata) {
+			m.FormatVersion, m.ResultCounter, m.Fields = 1, 0, nil
+			m.Domain.Periodic = [3]bool{true, true, true}
+		})},
+		{"an empty list of version 1 is none", metadataV1, `"etd1",`, `"etd1", "fields": [],`, with(func(m *Metadata) {
+			m.FormatVersion, m.ResultCounter, m.Fields = 1, 0, nil
+			m.Domain.Periodic = [3]bool{true, true, true}
+		})},
 		{"a writer that says nothing", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {},`,
 			with(func(m *Metadata) { m.Writer = &Writer{} })},
 	} {
@@ -175,7 +188,6 @@ func TestParseMetadataRefuses(t *testing.T) {
 		{"an increment with an endless exponent", `99`, `1e99999999999999999999999`, "accepted_increment", "does not fit into 64 bits"},
 		{"an increment near zero", `99`, `1e-1000000000`, "accepted_increment", "want an integer"},
 		{"a negative counter", `"result_counter": 7`, `"result_counter": -7`, "result_counter", "-7 is negative"},
-		{"a counter that is null", `"result_counter": 7`, `"result_counter": null`, "result_counter", "want an integer, got null"},
 		{"a method that is a number", `"etd1"`, `1`, "method_identity", "want a string, got a number"},
 		{"a domain that is an array", `"domain": {`, `"domain": [1], "x": {`, "domain", "want an object, got an array"},
 		{"two dimensions", `[10, 6, 7]`, `[10, 6]`, "domain.global_dimensions", "want 3 integers, got 2"},
@@ -199,7 +211,9 @@ func TestParseMetadataRefuses(t *testing.T) {
 		{"an empty id", `"temperature"]`, `""]`, "fields[1]", `field id "": must not be empty`},
 		{"a decomposition without size", `"result_counter": 7,`, `"decomposition": {},`, "decomposition.mpi_size", "missing"},
 		{"a decomposition with a huge size", `"result_counter": 7,`, `"decomposition": {"mpi_size": 1e30, "local_size": [1,1,1], "local_offset": [0,0,0]},`, "decomposition.mpi_size", "does not fit into 64 bits"},
-		{"boundary conditions that are null", `"result_counter": 7,`, `"boundary_conditions": null,`, "boundary_conditions", "want an array, got null"},
+		{"fields that are null", `["psi", "temperature"]`, `null`, "fields", "want an array of strings, got null"},
+		{"periodicity that is null", `[true, false, true]`, `null`, "domain.periodic", "want an array of 3 booleans, got null"},
+		{"a decomposition with a size that is null", `"result_counter": 7,`, `"decomposition": {"mpi_size": null, "local_size": [1,1,1], "local_offset": [0,0,0]},`, "decomposition.mpi_size", "want an integer, got null"},
 		{"a boundary condition without configuration", `"result_counter": 7,`, `"boundary_conditions": [{"state": null}],`, "boundary_conditions[0].config", "missing"},
 		{"a boundary condition that is a string", `"result_counter": 7,`, `"boundary_conditions": ["fixed"],`, "boundary_conditions[0]", "want an object, got a string"},
 		{"a writer with a bad time", `"result_counter": 7,`, `"fieldstone": {"created": "yesterday"},`, "fieldstone.created", `"yesterday" is not a time by RFC 3339`},
@@ -554,6 +568,16 @@ func TestReadMetadata(t *testing.T) {
 			t.Errorf("-want +got:\n%s", d)
 		}
 	})
+	t.Run("what other programs leave is no field", func(t *testing.T) {
+		m, err := ReadMetadata(write(t, replaced(t, metadataV1, `"etd1",`, `"etd1", "fields": [],`),
+			"a.bin", "._a.bin", "._.bin", ".#a.bin", ".DS_Store", ".nfs0000a1", "a.bin~", "#a.bin#", ".a.bin.swp", "b.bin.part", ".c.bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{".c", "a"}, m.Fields); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	})
 	t.Run("version 1 without fields", func(t *testing.T) {
 		m, err := ReadMetadata(write(t, metadataV1))
 		if err != nil || m.Fields == nil || len(m.Fields) != 0 {
@@ -627,7 +651,7 @@ func FuzzParseMetadata(f *testing.F) {
 	f.Add([]byte(`{"format_version":1e0,"accepted_time":1e400}`))
 	f.Add([]byte("\ufeff{}"))
 	f.Add([]byte(`{"a":"\ud83d\ude00","b":[[[]]]}`))
-	for _, name := range []string{"golden-v1", "golden-v2"} {
+	for _, name := range []string{"golden-v1", "golden-v1-empty-list", "golden-v2"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name, "metadata.json"))
 		if err != nil {
 			f.Fatal(err)
@@ -667,9 +691,6 @@ func FuzzParseMetadata(f *testing.F) {
 				t.Fatalf("%v in %s", err, again)
 			}
 			return
-		}
-		if m.Fields == nil {
-			m.Fields = []string{}
 		}
 		if !reflect.DeepEqual(m, got) {
 			t.Fatalf("-want +got:\n%s", cmp.Diff(m, got))

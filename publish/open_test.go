@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
@@ -397,6 +400,131 @@ func TestAFlippedBitInEachByteIsFound(t *testing.T) {
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// ours makes a bundle one that Fieldstone wrote.
+func ours(t *testing.T, dir string) {
+	resum(instead(`"result_counter"`, `"fieldstone": {"version": "0.1.0"}, "result_counter"`))(t, dir)
+}
+
+// TestABundleOfOursNeedsItsChecksums: without them a copy that was preallocated would
+// be good.
+func TestABundleOfOursNeedsItsChecksums(t *testing.T) {
+	dir := plainBundle.write(t)
+	ours(t, dir)
+	if _, err := Inspect(dir); err != nil {
+		t.Fatal(err)
+	}
+	edit(checksumsFile, remove)(t, dir)
+	const want = "the file is missing: Fieldstone published this bundle with it, so the copy is incomplete"
+	_, err := Inspect(dir)
+	checkDamage(t, err, dir, checksumsFile, want, fs.ErrNotExist)
+	_, err = OpenBundle(dir)
+	checkDamage(t, err, dir, checksumsFile, want, fs.ErrNotExist)
+	edit("fields/phi.bin", func(d []byte) []byte { return d[1:] })(t, dir)
+	_, faults, err := Faults(context.Background(), dir, nil)
+	if err != nil || !slices.Equal(faultyFiles(faults), []string{checksumsFile, "fields/phi.bin"}) {
+		t.Fatalf("got %v, %v", faults, err)
+	}
+	checkDamage(t, faults[0], dir, checksumsFile, want, fs.ErrNotExist)
+
+	// Another writer's bundle may do without them.
+	dir = plainBundle.write(t)
+	edit(metadataFile, instead(`"result_counter"`, `"fieldstone": null, "result_counter"`))(t, dir)
+	edit(checksumsFile, remove)(t, dir)
+	if err := openTestBundle(t, dir).Verify(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// version1 makes a bundle without sidecar one that a driver of version 1 publishes
+// that doesn't say which fields it has.
+func version1(t *testing.T, dir string) {
+	edit(metadataFile, func([]byte) []byte {
+		return []byte(`{"format_version": 1, "accepted_time": 0.5, "accepted_increment": 7, "method_identity": "m", "fields": [],
+			"domain": {"global_dimensions": [5, 4, 3], "physical_origin": [0, 0, 0], "grid_spacing": [1, 1, 1]}}`)
+	})(t, dir)
+	edit(checksumsFile, remove)(t, dir)
+}
+
+// TestAnEmptyListOfVersion1: the files are the list, so each of them counts.
+func TestAnEmptyListOfVersion1(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+		file   string
+		want   string
+		is     error
+	}{
+		{"a field is too short", edit("fields/phi.bin", func(d []byte) []byte { return d[:479] }), "fields/phi.bin", "479 bytes, the grid needs exactly 480", ErrDamaged},
+		{"a field is a link", func(t *testing.T, dir string) {
+			if err := os.Symlink("phi.bin", filepath.Join(dir, "fields", "psi.bin")); err != nil {
+				t.Fatal(err)
+			}
+		}, "fields/psi.bin", "not a regular file", ErrDamaged},
+		{"all fields are missing", func(t *testing.T, dir string) {
+			edit("fields/phi.bin", remove)(t, dir)
+			edit("fields/T µ.bin", remove)(t, dir)
+			writeTestFile(t, filepath.Join(dir, "fields", "._phi.bin"), nil)
+		}, "fields", "no field: the metadata list none, and no file *.bin is there", fs.ErrNotExist},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := testBundle{size: [3]int{5, 4, 3}, fields: []string{"phi", "T µ"}}.write(t)
+			version1(t, dir)
+			if b := openTestBundle(t, dir); !slices.Equal(b.Fields(), []string{"T µ", "phi"}) {
+				t.Fatalf("fields %q", b.Fields())
+			}
+			c.damage(t, dir)
+			_, err := Inspect(dir)
+			checkDamage(t, err, dir, c.file, c.want, c.is)
+			_, faults, err := Faults(context.Background(), dir, nil)
+			if err != nil || len(faults) != 1 {
+				t.Fatalf("got %v, %v", faults, err)
+			}
+			checkDamage(t, faults[0], dir, c.file, c.want, c.is)
+		})
+	}
+}
+
+// TestFilesThatNoListNamesAreTold: they are no damage, and nobody reads them.
+func TestFilesThatNoListNamesAreTold(t *testing.T) {
+	litter := []string{"._phi.bin", "._", ".#phi.bin", ".DS_Store", ".nfs000000000123", ".fuse_hidden0000", "phi.bin~", ".phi.bin.swp"}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, dir string)
+		want   []string
+	}{
+		{"version 2 with checksums", func(*testing.T, string) {}, []string{"fields/.old.bin", "fields/old.bin"}},
+		{"version 2 of another writer", edit(checksumsFile, remove), []string{"fields/.old.bin", "fields/old.bin"}},
+		{"version 1 without a list", version1, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := testBundle{size: [3]int{5, 4, 3}, fields: []string{"phi", "T µ"}}.write(t)
+			for _, name := range append([]string{"old.bin", ".old.bin"}, litter...) {
+				writeTestFile(t, filepath.Join(dir, "fields", name), make([]byte, 480))
+			}
+			c.change(t, dir)
+			info, err := Inspect(dir)
+			if err != nil || !slices.Equal(info.Unlisted, c.want) {
+				t.Errorf("Inspect: %q, %v, want %q", info.Unlisted, err, c.want)
+			}
+			info, faults, err := Faults(context.Background(), dir, nil)
+			if err != nil || len(faults) > 0 || !slices.Equal(info.Unlisted, c.want) {
+				t.Errorf("Faults: %q, %v, %v, want %q", info.Unlisted, faults, err, c.want)
+			}
+			var log logs
+			f, err := field.New[float64](info.Metadata.Domain, info.Metadata.Domain.Box())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = LoadBundle(context.Background(), comm.Self(), dir, Request{Fields: []field.Named{{ID: "phi", Field: f}}},
+				Logger(slog.New(slog.NewTextHandler(&log, nil))))
+			told := strings.Contains(log.String(), "don't list")
+			if err != nil || told != (c.want != nil) || told && !strings.Contains(log.String(), fmt.Sprint(c.want)) {
+				t.Errorf("loading: %v, and the log has\n%s", err, log.String())
+			}
+		})
 	}
 }
 

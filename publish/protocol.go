@@ -312,7 +312,8 @@ func (p *publication) checkField(id string) error {
 	return nil
 }
 
-// checkNames looks whether staging holds nothing but the listed fields.
+// checkNames looks whether staging holds nothing but the listed fields, and what
+// other programs leave beside files.
 func (p *publication) checkNames() error {
 	listed := make(map[string]bool, len(p.meta.Fields))
 	for _, id := range p.meta.Fields {
@@ -323,7 +324,7 @@ func (p *publication) checkNames() error {
 		return err
 	}
 	for _, e := range entries {
-		if !listed[e.Name()] {
+		if !listed[e.Name()] && !isLitter(e.Name()) {
 			return fmt.Errorf("%s/%s is not one of the fields that the metadata lists", fieldsDir, e.Name())
 		}
 	}

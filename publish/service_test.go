@@ -295,6 +295,9 @@ var damages = map[string]func(t testing.TB, fsys vfs.FS, bundle string){
 	"checksums cut short": func(t testing.TB, fsys vfs.FS, b string) {
 		damage(t, fsys, b+"/checksums.txt", func(d []byte) []byte { return d[:len(d)-30] })
 	},
+	"checksums missing": func(t testing.TB, fsys vfs.FS, b string) {
+		damage(t, fsys, b+"/checksums.txt", remove)
+	},
 	"a checksum changed": func(t testing.TB, fsys vfs.FS, b string) {
 		damage(t, fsys, b+"/checksums.txt", func(d []byte) []byte { d[0] = "10"[d[0]&1]; return d })
 	},
@@ -460,6 +463,24 @@ func TestKeepRemovesTheOldestGoodBundles(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNames(t, fsys, append(others, "step_30", "step_40")...)
+}
+
+// A copy that isn't complete is no good bundle, so it is none of those that are kept.
+func TestKeepDoesNotCountABundleWithoutItsChecksums(t *testing.T) {
+	fsys := newFS(t)
+	cfg := serviceConfig("")
+	cfg.Checkpoint.Keep = 2
+	err := withService(t, fsys, 1, cfg, nil, func(s session) error {
+		if err := steps(10, 20)(s); err != nil {
+			return err
+		}
+		damages["checksums missing"](t, fsys, "/data/ckpt/step_20")
+		return steps(30)(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_10", "step_20", "step_30")
 }
 
 func TestKeepNeverRemovesWhatARunRestartedFromBeforeANewerIsDurable(t *testing.T) {

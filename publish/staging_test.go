@@ -232,6 +232,23 @@ func TestDirectoryPublishesASidecar(t *testing.T) {
 	}
 }
 
+// What a network filesystem leaves of a removed file doesn't end a publication.
+func TestDirectoryTakesWhatOtherProgramsLeave(t *testing.T) {
+	fsys := newFS(t)
+	meta := Metadata{Domain: testDomain, Fields: []string{"a"}}
+	err := Directory(context.Background(), comm.Self(), "/data/b", meta, func(_ context.Context, dir string) error {
+		return errors.Join(
+			vfs.WriteFile(fsys, filepath.Join(dir, "a.bin"), make([]byte, testDomain.Cells()*8), 0o666, false),
+			vfs.WriteFile(fsys, filepath.Join(dir, ".nfs00000000012a"), nil, 0o666, false))
+	}, Filesystem(fsys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := readStructure(fsys, "/data/b"); err != nil || s.info.Unlisted != nil {
+		t.Errorf("got %+v, %v", s.info, err)
+	}
+}
+
 func TestNilOptionsAreErrors(t *testing.T) {
 	fsys := newFS(t)
 	before := fsys.Dump()

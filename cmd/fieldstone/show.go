@@ -55,6 +55,8 @@ type shown struct {
 	Checksums      bool    `json:"checksums"`
 	Sidecar        bool    `json:"sidecar"`
 	Bytes          *int64  `json:"bytes"` // null where files are missing or of a wrong size
+	// Unlisted are files of fields that the metadata don't list.
+	Unlisted []string `json:"unlisted,omitempty"`
 
 	metadata publish.Metadata
 }
@@ -148,6 +150,7 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 		if s.Error != nil {
 			a.complain("show %s: %s", s.Path, *s.Error)
 		}
+		a.warnUnlisted("show", s.Path, s.Unlisted)
 		bundles = append(bundles, s)
 	}
 	switch {
@@ -172,6 +175,7 @@ func newShown(e *entry) shown {
 		State:     e.state,
 		Checksums: e.info.Checksums,
 		Sidecar:   e.info.Sidecar,
+		Unlisted:  e.info.Unlisted,
 		metadata:  e.info.Metadata,
 	}
 	if e.whole {

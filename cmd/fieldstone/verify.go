@@ -21,8 +21,9 @@ bundles are checked, newest first, but not those that were set aside (.damaged,
 .superseded), and all files of runs. Every damaged file of a bundle is named, and
 every object of a run file with which something is wrong.
 
-A bundle without checksums (format version 1, or another writer) is checked by size,
-and the output says so. Of a run file structure, version, shapes and the mark that it
+A bundle of another writer without checksums is checked by size, and the output says so;
+one that fieldstone wrote is incomplete without them. Files of fields that the metadata
+don't list are named. Of a run file structure, version, shapes and the mark that it
 is complete are checked, and that a checkpoint counts no state that its segment lacks.
 The hashes of its settings are computed again if fieldstone wrote it; those of other
 writers can't be, and the output says so. The values of fields aren't read.
@@ -53,6 +54,8 @@ type verdict struct {
 	Bytes   int64   `json:"bytes"`
 	Faults  []fault `json:"faults"`
 	Error   *string `json:"error"` // why it can't be judged
+	// Unlisted are files of fields that the metadata don't list: nobody reads them.
+	Unlisted []string `json:"unlisted,omitempty"`
 }
 
 // fault is a damaged file. A fault of the bundle as a whole has no file.
@@ -147,10 +150,18 @@ func (v *verification) bundle(ctx context.Context, e *entry, listed bool) error 
 	for _, f := range b.Faults {
 		v.fault(b.Path, f.File, f.Reason)
 	}
+	v.warnUnlisted("verify", b.Path, b.Unlisted)
 	if b.Error != nil {
 		v.fault(b.Path, "", *b.Error)
 	}
 	return v.line(b.String())
+}
+
+// warnUnlisted names the files of a bundle's fields that its metadata don't list.
+func (a *app) warnUnlisted(command, path string, files []string) {
+	for _, file := range files {
+		a.complain("%s %s: warning: %s: the metadata don't list it, so nothing reads it", command, path, file)
+	}
 }
 
 // fault writes a line about something in what is verified.
@@ -191,6 +202,8 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		Checked: bySize,
 		Bytes:   info.Bytes,
 		Faults:  []fault{},
+
+		Unlisted: info.Unlisted,
 	}
 	if info.Metadata.FormatVersion != 0 {
 		v.Files = 1 + len(info.Metadata.Fields)

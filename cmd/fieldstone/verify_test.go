@@ -124,6 +124,9 @@ var damages = []struct {
 	{"checksums empty", func(t *testing.T, dir string) {
 		rewrite(t, dir, "checksums.txt", func([]byte) []byte { return nil })
 	}, 1, []string{"checksums.txt: metadata.json is not listed"}},
+	{"checksums missing", func(t *testing.T, dir string) {
+		remove(t, filepath.Join(dir, "checksums.txt"))
+	}, 1, []string{"checksums.txt: the file is missing: Fieldstone published this bundle with it"}},
 	{"metadata truncated and a bit of a field flipped", func(t *testing.T, dir string) {
 		rewrite(t, dir, "metadata.json", func(b []byte) []byte { return b[:20] })
 		flip(t, dir, "fields/phi.bin")
@@ -150,6 +153,10 @@ var damages = []struct {
 	{"a file that belongs to nobody", func(t *testing.T, dir string) {
 		write(t, filepath.Join(dir, "fields/notes.txt"), nil)
 	}, 0, nil},
+	{"a field that the metadata don't list", func(t *testing.T, dir string) {
+		write(t, filepath.Join(dir, "fields/old.bin"), nil)
+		write(t, filepath.Join(dir, "fields/._phi.bin"), nil)
+	}, 0, []string{"warning: fields/old.bin: the metadata don't list it"}},
 	{"the bundle is a file", func(t *testing.T, dir string) {
 		remove(t, dir)
 		write(t, dir, nil)
@@ -309,6 +316,21 @@ func TestVerifyJSON(t *testing.T) {
 	reseal(t, "results/ckpt/step_9")
 	o := mustRun(t, 2, "verify", "--json", "results/ckpt")
 	golden(t, "verify.json", o.out)
+}
+
+func TestUnlistedFilesInJSON(t *testing.T) {
+	dir := t.TempDir()
+	sample{}.save(t, filepath.Join(dir, "b"))
+	write(t, filepath.Join(dir, "b/fields/old.bin"), nil)
+	want := []any{"fields/old.bin"}
+	v := decodeJSON[map[string][]map[string]any](t, mustRun(t, 0, "verify", "--json", filepath.Join(dir, "b")))
+	if d := cmp.Diff(want, v["bundles"][0]["unlisted"]); d != "" {
+		t.Errorf("verify: -want +got:\n%s", d)
+	}
+	o := mustRun(t, 0, "show", "--json", filepath.Join(dir, "b"))
+	if d := cmp.Diff(want, decodeJSON[map[string]any](t, o)["unlisted"]); d != "" || !strings.Contains(o.errors, "old.bin") {
+		t.Errorf("show: -want +got:\n%s\nstandard error: %s", d, o.errors)
+	}
 }
 
 // A bundle that OpenPFC's own writer made on three ranks.
