@@ -210,15 +210,15 @@ func TestDumpsOfDeviceFields(t *testing.T) {
 					must(t, c, err)
 					must(t, c, fillComplex(f))
 					template := filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d-%d_%%d.bin", strings.ReplaceAll(d.Name, " ", "-"), k, i))
-					dumps, err := NewDumps(t.Context(), c, template, field.Named{ID: "psi", Field: f})
+					dumps, err := NewDumps(t.Context(), c, template, []field.Named{{ID: "psi", Field: f}})
 					must(t, c, err)
-					path, err := dumps.Write(t.Context(), 1, 0)
+					paths, err := dumps.Write(t.Context(), 1, 0)
 					must(t, c, err)
 					dumps.Close()
 					if moved, want := f.Transfers().ReadBytes, 16*box.Cells(); i == 1 && moved != want {
 						t.Errorf("%d bytes moved, want %d", moved, want)
 					}
-					files[i], err = os.ReadFile(path)
+					files[i], err = os.ReadFile(paths[0])
 					must(t, c, err)
 					must(t, c, f.Free())
 				}

@@ -36,7 +36,7 @@
 // # Collective or not
 //
 //	collective:  SaveBundle, LoadBundle, Directory, NewService, NewDumps,
-//	             Service.Restore, Load, Save, MaybeSave, Dumps.Write,
+//	             Service.Restore, Load, Save, MaybeSave, Dumps.Write, Rewind,
 //	             BoundaryRecords, RestoreBoundaries
 //	one rank:    OpenBundle and the methods of Bundle, ReadMetadata, Inspect,
 //	             ParseMetadata, ParseConfig, NewPlans, Plans.Close,

@@ -1,14 +1,13 @@
 package publish
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,228 +15,291 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
-	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/internal/xdmf"
 )
 
-// maxSeriesBytes bounds what is read as an XDMF file that a series goes on with.
-const maxSeriesBytes = 64 << 20
-
-// Dumps writes a field as a series of plain files for post-processing, one per
-// increment: the global array, x fastest, little-endian float64 (float32 fields
+// Dumps writes fields as a series of plain files for post-processing, one per field
+// and increment: the global array, x fastest, little-endian float64 (float32 fields
 // are widened) or complex128, no header. Beside them it keeps an XDMF file, with
-// which ParaView and VisIt open the series. A dump is not a restart bundle: it has
-// no metadata and no checksum, and is not written atomically.
+// which ParaView and VisIt open the series, all fields together. A dump is not a
+// restart bundle: it has no metadata and no checksum, and is not written atomically.
+//
+// The XDMF file says what the files hold. A step leaves it before one of its files is
+// written anew, and a restarted run goes on with it: what lies at or after the first
+// write of that run, in increment or in time, is of the branch that was left, and
+// leaves it too (see [Dumps.Rewind]). The files themselves stay.
 type Dumps struct {
 	c        *comm.Comm
 	o        options
-	field    field.Named
-	template string
-	series   string      // path of the XDMF file
+	fields   []field.Named
+	template dumpTemplate
+	series   *dumpSeries // on rank 0
 	own      *Plans      // nil: the plans are the caller's
-	known    xdmf.Series // on rank 0
-	read     bool        // known holds what an earlier run left
 }
 
-// NewDumps makes a series of dumps of a field. It is collective. The template is a
-// path with one printf verb for the increment, like "results/psi_%04d.bin"; its
-// directory exists. The XDMF file has the same name without the number:
-// results/psi.xmf.
-func NewDumps(ctx context.Context, c *comm.Comm, template string, f field.Named, opts ...Option) (*Dumps, error) {
+// NewDumps makes a series of dumps of fields, which have one domain and one box on
+// each rank. It is collective.
+//
+// The template is the path of the dumps, a format of C's printf: one verb for the
+// increment, like %d, %04d, %5d, %-6d or %+d, and %s for the id of the field, which
+// several fields need. %% is a percent sign, and so is a % in the name of a directory
+// that begins no verb. "results/psi_%04d.bin" is a template for one field,
+// "results/%s_%04d.bin" one for any number. Without a verb for the increment each dump
+// overwrites the last one. The directories exist. A relative template is one from the
+// working directory of this moment.
+//
+// The XDMF file is named as the dumps without their number, and without the id where
+// there are several fields, in the last directory that all dumps share:
+// results/psi.xmf, or results/series.xmf where nothing of the name is left. It belongs
+// to one template and its fields: NewDumps fails with [ErrInput] while another series
+// of this process has it, and fails when it lists other files that are there. A step
+// whose file is gone or has another size leaves it, which is logged.
+func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field.Named, opts ...Option) (*Dumps, error) {
 	o, err := newOptions(opts)
-	d := &Dumps{c: c, o: o, field: f, template: template}
-	name, terr := checkTemplate(template)
-	d.series = name
-	err = cmp.Or(err, terr, CheckID(f.ID))
-	kind := ""
-	if f.Field == nil {
-		err = cmp.Or(err, fmt.Errorf("field %q is nil", f.ID))
-	} else {
-		kind = f.Field.Kind().String()
-		err = cmp.Or(err, f.Field.Domain().Validate())
-	}
+	d := &Dumps{c: c, o: o, fields: slices.Clone(fields)}
 	if d.o.plans == nil {
 		d.own = NewPlans()
 		d.o.plans = d.own
 	}
-	abs, aerr := filepath.Abs(template)
-	err = cmp.Or(err, aerr)
+	t, terr := parseTemplate(template)
+	d.template = t
+	call, cerr := d.newCall(d.fields)
+	err = cmp.Or(err, terr, cerr)
+	var series *dumpSeries
+	if err == nil {
+		series = newDumpSeries(o, t, call.ids)
+		err = cmp.Or(t.check(call.ids), series.check(call.arrays))
+	}
 	entries := []entry{
 		{pathEntry, strconv.Quote(template)},
-		{"the absolute path", strconv.Quote(abs)},
-		{"the field", strconv.Quote(f.ID)},
-		{"the kind of the field", kind},
+		{"the absolute path", strconv.Quote(filepath.Join(t.root, t.text))},
 	}
-	// The plan is made now, so that a layout that can't be is found now.
-	plan := d.planning()
-	err = agreeInputs(ctx, c, err, entries, plan.maxima()...)
+	// The plans are made now, so that a layout that can't be is found now.
+	err = agreeInputs(ctx, c, err, append(entries, call.entries...), call.maxima()...)
 	if err == nil {
-		_, err = plan.plan(ctx)
+		err = call.plan(ctx)
 	}
-	plan.done(err)
+	call.done(err)
+	if c.Rank() == 0 {
+		d.series = series
+	}
+	if err == nil {
+		err = c.OnRoot(ctx, nil, func() error { return d.series.open() })
+	}
 	if err != nil {
+		d.Close()
 		return nil, named("dumps", template, err)
+	}
+	if c.Rank() == 0 && !t.has('d') {
+		o.log.Info("each dump overwrites the last one: the template has no verb for the increment", "template", template)
 	}
 	return d, nil
 }
 
-// planning is that of the field, of whatever kind it is.
-func (d *Dumps) planning() *planning {
-	var size [3]int
-	var box grid.Box
-	elem := brick.Float64
-	if f := d.field.Field; f != nil {
-		size, box = f.Domain().Size, f.Box()
-		if f.Kind() == field.Complex128 {
-			elem = brick.Complex128
-		}
-	}
-	return d.o.planning(d.c, size, box, elem)
-}
-
-// Close frees the memory of the series, but for what [Reuse] gave it. It is not
-// collective.
+// Close frees the memory of the series, except what [Reuse] gave it, and lets another
+// series of this process have the XDMF file. It is not collective.
 func (d *Dumps) Close() {
 	if d.own != nil {
 		d.own.Close()
 	}
+	if d.series != nil {
+		d.series.release()
+	}
 }
 
-// Write writes the field's present state as the dump of an increment and adds it
-// to the XDMF file. It is collective and returns the path. A file of that name is
-// overwritten; steps of an earlier run at this time or later leave the XDMF file.
-func (d *Dumps) Write(ctx context.Context, increment int64, time float64) (string, error) {
-	var err error
+// Write writes the present state of the fields as the dumps of an increment and adds
+// them to the XDMF file as one step. It is collective and returns the absolute paths
+// of the dumps, in the order of the fields. Files of these names are overwritten.
+//
+// Fields that are given stand in for those of the same ids that NewDumps was given, in
+// this call: a solver that swaps two buffers names the one that is the present one.
+// Increments and times grow along a run. Steps of the XDMF file that lie at this
+// increment or time, or later, are of a branch that was left, and leave it.
+//
+// After an error the dumps of this increment are undefined, and the XDMF file doesn't
+// list them.
+func (d *Dumps) Write(ctx context.Context, increment int64, time float64, fields ...field.Named) ([]string, error) {
+	list, err := d.standIn(fields)
 	switch {
 	case increment < 0:
-		err = fmt.Errorf("increment %d is negative", increment)
+		err = cmp.Or(err, fmt.Errorf("increment %d is negative", increment))
 	case math.IsNaN(time) || math.IsInf(time, 0):
-		err = fmt.Errorf("time %v is not finite", time)
+		err = cmp.Or(err, fmt.Errorf("time %v is not finite", time))
 	}
-	path := fmt.Sprintf(d.template, increment)
-	entries := []entry{{pathEntry, strconv.Quote(path)}, {"the time", strconv.FormatFloat(time, 'g', -1, 64)}}
-	plan := d.planning()
-	err = agreeInputs(ctx, d.c, err, entries, plan.maxima()...)
-	var bricks *brick.Plan
+	call, cerr := d.newCall(list)
+	paths := make([]string, len(list))
+	for i, f := range list {
+		paths[i] = d.template.path(increment, f.ID)
+	}
+	entries := []entry{
+		{pathEntry, strconv.Quote(paths[0])},
+		{"the increment", strconv.FormatInt(increment, 10)},
+		{"the time", strconv.FormatFloat(time, 'g', -1, 64)},
+	}
+	err = agreeInputs(ctx, d.c, cmp.Or(err, cerr), append(entries, call.entries...), call.maxima()...)
 	if err == nil {
-		bricks, err = plan.plan(ctx)
+		err = d.c.OnRoot(ctx, nil, func() error { return d.series.before(increment, time, call.arrays) })
 	}
 	if err == nil {
-		_, err = bricks.Write(ctx, []brick.WriteJob{{
-			Name:   "field " + strconv.Quote(d.field.ID),
-			Path:   path,
-			Source: &fieldSource{f: d.field, step: d.o.step},
-		}})
+		err = call.plan(ctx)
 	}
-	plan.done(err)
+	if err == nil {
+		err = call.write(ctx, paths)
+	}
+	call.done(err)
+	if err == nil {
+		err = d.c.OnRoot(ctx, nil, func() error { return d.series.add(increment, time, call.arrays) })
+	}
 	if err != nil {
-		return "", named("dump", path, err)
+		return nil, named("dump", paths[0], err)
 	}
-	err = d.c.OnRoot(ctx, nil, func() error { return d.describe(path, increment, time) })
-	if err != nil {
-		return "", named("dump", path, err)
-	}
-	return path, nil
+	return paths, nil
 }
 
-// describe writes the XDMF file anew, atomically.
-func (d *Dumps) describe(path string, increment int64, time float64) error {
-	if !d.read {
-		if err := d.readSeries(); err != nil {
+// Rewind takes the steps after an increment out of the XDMF file: for a run that goes
+// on from the state of that increment, or from nothing with -1. It is collective.
+// Without it the first [Dumps.Write] takes out what lies at or after its own increment
+// or time, and steps of the branch that was left stay where they lie before that.
+func (d *Dumps) Rewind(ctx context.Context, increment int64) error {
+	entries := []entry{
+		{pathEntry, strconv.Quote(d.template.text)},
+		{"the increment", strconv.FormatInt(increment, 10)},
+	}
+	err := agreeInputs(ctx, d.c, nil, entries)
+	if err == nil {
+		err = d.c.OnRoot(ctx, nil, func() error { return d.series.rewind(increment) })
+	}
+	return named("rewind dumps", d.template.text, err)
+}
+
+// standIn returns the fields of the series, those that are given in their places.
+func (d *Dumps) standIn(given []field.Named) ([]field.Named, error) {
+	list := slices.Clone(d.fields)
+	var ids []string
+	for _, f := range given {
+		at := slices.IndexFunc(list, func(own field.Named) bool { return own.ID == f.ID })
+		switch {
+		case at < 0:
+			return list, fmt.Errorf("field %q is none of the series", f.ID)
+		case slices.Contains(ids, f.ID):
+			return list, fmt.Errorf("field %q is given twice", f.ID)
+		}
+		list[at] = f
+		ids = append(ids, f.ID)
+	}
+	return list, nil
+}
+
+// dumpArray is a field as the XDMF file describes it.
+type dumpArray struct {
+	id      string
+	domain  grid.Domain
+	complex bool
+}
+
+// dumpCall is what NewDumps and Write have in common: fields, and the plans of the
+// two kinds of elements that they may have.
+type dumpCall struct {
+	d       *Dumps
+	fields  []field.Named
+	ids     []string
+	arrays  []dumpArray
+	entries []entry // the fields, as all ranks must have them
+	plans   [2]*planning
+	bricks  [2]*brick.Plan
+}
+
+// The plans of a call, by the elements of the files.
+var dumpElements = [2]brick.Element{brick.Float64, brick.Complex128}
+
+// newCall looks at the fields, which may be anything. After an error the call can still
+// take part in the agreement.
+func (d *Dumps) newCall(fields []field.Named) (*dumpCall, error) {
+	call := &dumpCall{d: d, fields: fields, plans: [2]*planning{{}, {}}}
+	for _, f := range fields {
+		call.ids = append(call.ids, f.ID)
+	}
+	if len(fields) == 0 {
+		return call, errors.New("there are no fields to dump")
+	}
+	err := CheckIDs(call.ids)
+	lerr := comm.Protect(func() error { // a field may be any implementation, and broken
+		box, domain, err := sharedLayout(fields)
+		if err == nil {
+			err = domain.Validate()
+		}
+		if err != nil {
 			return err
 		}
-		d.read = true
-	}
-	relative, err := xdmf.Relative(d.series, path)
-	if err != nil {
-		return err
-	}
-	domain := d.field.Field.Domain()
-	steps := d.known.Steps
-	for len(steps) > 0 && steps[len(steps)-1].Time >= time {
-		steps = steps[:len(steps)-1]
-	}
-	d.known.Steps = append(steps, xdmf.Step{
-		Name:    fmt.Sprintf("increment %d", increment),
-		Time:    time,
-		Size:    domain.Size,
-		Origin:  domain.Origin,
-		Spacing: domain.Spacing,
-		Arrays: []xdmf.Array{{
-			Name:    d.field.ID,
-			Path:    relative,
-			Complex: d.field.Field.Kind() == field.Complex128,
-		}},
-	})
-	var text bytes.Buffer
-	if err := xdmf.Write(&text, d.known); err != nil {
-		return err
-	}
-	return replaceFile(d.o.fs, d.series, text.Bytes(), d.o.durability == Full)
-}
-
-func (d *Dumps) readSeries() error {
-	d.known = xdmf.Series{Name: d.field.ID}
-	data, err := vfs.ReadFile(d.o.fs, d.series, maxSeriesBytes)
-	if errors.Is(err, fs.ErrNotExist) {
+		call.entries = append(call.entries, entry{"the domain", fmt.Sprintf("%+v", domain)})
+		for _, f := range fields {
+			kind := f.Field.Kind()
+			a := dumpArray{id: f.ID, domain: domain, complex: kind == field.Complex128}
+			call.arrays = append(call.arrays, a)
+			call.entries = append(call.entries, entry{"field " + strconv.Quote(f.ID), kind.String()})
+			if n := a.element(); call.plans[n].key.c == nil {
+				call.plans[n] = d.o.planning(d.c, domain.Size, box, dumpElements[n])
+			}
+		}
 		return nil
+	})
+	return call, cmp.Or(err, lerr)
+}
+
+// element is the index of the array's plan.
+func (a dumpArray) element() int {
+	if a.complex {
+		return 1
 	}
-	if err == nil {
-		d.known, err = xdmf.Read(data)
+	return 0
+}
+
+// maxima are of both plans, whichever of them there are: as many on all ranks.
+func (n *dumpCall) maxima() []*int64 { return append(n.plans[0].maxima(), n.plans[1].maxima()...) }
+
+// plan makes the plans ready. It is collective, after the agreement.
+func (n *dumpCall) plan(ctx context.Context) (err error) {
+	for i, p := range n.plans {
+		if p.key.c == nil || err != nil {
+			continue
+		}
+		n.bricks[i], err = p.plan(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: the series can't go on with it: %w", d.series, err)
+	return err
+}
+
+func (n *dumpCall) done(err error) {
+	for _, p := range n.plans {
+		p.done(err)
+	}
+}
+
+// write writes the fields to the paths.
+func (n *dumpCall) write(ctx context.Context, paths []string) error {
+	var jobs [2][]brick.WriteJob
+	for i, f := range n.fields {
+		kind := n.arrays[i].element()
+		jobs[kind] = append(jobs[kind], brick.WriteJob{
+			Name:   "field " + strconv.Quote(f.ID),
+			Path:   paths[i],
+			Source: &fieldSource{f: f, step: n.d.o.step},
+		})
+	}
+	for i, plan := range n.bricks {
+		if plan == nil {
+			continue
+		}
+		if _, err := plan.Write(ctx, jobs[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// replaceFile puts data at path; a reader sees the old content or the new.
-func replaceFile(fsys vfs.FS, path string, data []byte, sync bool) error {
-	temporary := path + ".new"
-	if err := fsys.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// newDumpSeries names the series of a template.
+func newDumpSeries(o options, t dumpTemplate, ids []string) *dumpSeries {
+	s := &dumpSeries{o: o, path: t.series(ids), template: t, ids: ids, name: ids[0]}
+	if len(ids) > 1 {
+		s.name = strings.TrimSuffix(filepath.Base(s.path), ".xmf")
 	}
-	if err := vfs.WriteFile(fsys, temporary, data, 0o666, sync); err != nil {
-		return err
-	}
-	if err := fsys.Rename(temporary, path); err != nil {
-		return err
-	}
-	if sync {
-		return fsys.SyncDir(filepath.Dir(path))
-	}
-	return nil
-}
-
-// checkTemplate checks that a template has exactly one integer verb in its last
-// element, and returns the path of the series' XDMF file.
-func checkTemplate(template string) (string, error) {
-	dir, name := filepath.Split(template)
-	if name == "" || strings.ContainsRune(template, 0) {
-		return "", fmt.Errorf("template %q is not the path of a file", template)
-	}
-	if strings.Contains(dir, "%") {
-		return "", fmt.Errorf("template %q has a %% in its directory", template)
-	}
-	start := strings.IndexByte(name, '%')
-	if start < 0 {
-		return "", fmt.Errorf("template %q has no verb for the increment, like %%04d", template)
-	}
-	end := start + 1
-	for end < len(name) && name[end] >= '0' && name[end] <= '9' {
-		end++
-	}
-	width := name[start+1 : end]
-	if end == len(name) || name[end] != 'd' || width != "" && (width[0] != '0' || len(width) == 1 || len(width) > 3) {
-		return "", fmt.Errorf("template %q: the verb is neither %%d nor %%0<width>d with a width from 1 to 99", template)
-	}
-	if strings.Contains(name[end+1:], "%") {
-		return "", fmt.Errorf("template %q has more than one %%", template)
-	}
-	rest := name[end+1:]
-	base := strings.TrimRight(name[:start], "_-. ") + strings.TrimSuffix(rest, filepath.Ext(rest))
-	if base == "" {
-		base = "series"
-	}
-	return filepath.Join(dir, base+".xmf"), nil
+	return s
 }

@@ -347,7 +347,7 @@ func testDumps[T float32 | complex128](t *mpitest.T, c *comm.Comm, id string, va
 	must(t, c, err)
 	f, err := field.New[T](testDomain, box, field.Halo(2))
 	must(t, c, err)
-	dumps, err := NewDumps(t.Context(), c, filepath.Join(t.TempDir(), id+"_%03d.bin"), field.Named{ID: id, Field: f})
+	dumps, err := NewDumps(t.Context(), c, filepath.Join(t.TempDir(), id+"_%03d.bin"), []field.Named{{ID: id, Field: f}})
 	must(t, c, err)
 	defer dumps.Close()
 	for increment := range int64(3) {
@@ -356,7 +356,7 @@ func testDumps[T float32 | complex128](t *mpitest.T, c *comm.Comm, id string, va
 		for p := range f.Owned().Cells() {
 			data[f.Index(p[0], p[1], p[2])] = value(f.Global(p[0], p[1], p[2]), increment)
 		}
-		path, err := dumps.Write(t.Context(), increment, testTime(increment))
+		paths, err := dumps.Write(t.Context(), increment, testTime(increment))
 		if err := sameOutcome(t, c, err); err != nil {
 			t.Fatal(err)
 		}
@@ -374,6 +374,7 @@ func testDumps[T float32 | complex128](t *mpitest.T, c *comm.Comm, id string, va
 				}
 			}
 		}
+		path := paths[0]
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s has %d bytes that are not those of the field, %v", path, len(got), err)

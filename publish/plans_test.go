@@ -385,7 +385,7 @@ func TestDumpsKeepTheirPlan(t *testing.T) {
 			return err
 		}
 		dump := func(opts ...Option) (*Dumps, error) {
-			d, err := NewDumps(ctx, c, "/data/psi_%04d.bin", field.Named{ID: "psi", Field: f}, opts...)
+			d, err := NewDumps(ctx, c, "/data/psi_%04d.bin", []field.Named{{ID: "psi", Field: f}}, opts...)
 			for i := range int64(3) {
 				if err == nil {
 					_, err = d.Write(ctx, i, float64(i))

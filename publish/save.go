@@ -128,6 +128,21 @@ func (s State) metadata() (Metadata, grid.Box, error) {
 // commonLayout checks that the fields have one domain and one box, and kinds that
 // a bundle can hold.
 func commonLayout(fields []field.Named) (grid.Box, grid.Domain, error) {
+	box, domain, err := sharedLayout(fields)
+	for _, f := range fields {
+		if f.Field == nil {
+			break
+		}
+		if kind := f.Field.Kind(); kind != field.Float64 && kind != field.Float32 {
+			return box, domain, fmt.Errorf("field %q is %s: a bundle holds real fields, a complex one is work space that is computed again", f.ID, kind)
+		}
+	}
+	return box, domain, err
+}
+
+// sharedLayout checks that the fields, of which there is at least one, have one
+// domain and one box.
+func sharedLayout(fields []field.Named) (grid.Box, grid.Domain, error) {
 	for _, f := range fields {
 		if f.Field == nil {
 			return grid.Box{}, grid.Domain{}, fmt.Errorf("field %q is nil", f.ID)
@@ -136,9 +151,7 @@ func commonLayout(fields []field.Named) (grid.Box, grid.Domain, error) {
 	first := fields[0]
 	box, domain := first.Field.Box(), first.Field.Domain()
 	for _, f := range fields {
-		switch kind := f.Field.Kind(); {
-		case kind != field.Float64 && kind != field.Float32:
-			return box, domain, fmt.Errorf("field %q is %s: a bundle holds real fields, a complex one is work space that is computed again", f.ID, kind)
+		switch {
 		case f.Field.Domain() != domain:
 			return box, domain, fmt.Errorf("field %q has another domain than field %q: %+v, %+v", f.ID, first.ID, f.Field.Domain(), domain)
 		case f.Field.Box() != box:
