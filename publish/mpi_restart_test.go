@@ -327,7 +327,7 @@ func checkCells(t *mpitest.T, f *field.Field[float64], want func(i, j, k int) fl
 }
 
 // TestDumpsAreTheSameBytesOnAnyNumberOfRanks writes the series of a complex field
-// and of a float32 one.
+// and of a float32 one, each with a float64 one beside it.
 func TestDumpsAreTheSameBytesOnAnyNumberOfRanks(t *testing.T) {
 	onComponents(t, func(t *testing.T, opts ...mpitest.Option) {
 		mpitest.Run(t, []int{1, 2, 3}, func(t *mpitest.T, c *comm.Comm) {
@@ -347,7 +347,9 @@ func testDumps[T float32 | complex128](t *mpitest.T, c *comm.Comm, id string, va
 	must(t, c, err)
 	f, err := field.New[T](testDomain, box, field.Halo(2))
 	must(t, c, err)
-	dumps, err := NewDumps(t.Context(), c, filepath.Join(t.TempDir(), id+"_%03d.bin"), []field.Named{{ID: id, Field: f}})
+	plain, err := field.New[float64](testDomain, box)
+	must(t, c, err)
+	dumps, err := NewDumps(t.Context(), c, filepath.Join(t.TempDir(), id+"_%s_%03d.bin"), []field.Named{{ID: id, Field: f}, {ID: "plain", Field: plain}})
 	must(t, c, err)
 	defer dumps.Close()
 	for increment := range int64(3) {
@@ -380,7 +382,7 @@ func testDumps[T float32 | complex128](t *mpitest.T, c *comm.Comm, id string, va
 			t.Errorf("%s has %d bytes that are not those of the field, %v", path, len(got), err)
 		}
 	}
-	if series, err := os.ReadFile(filepath.Join(t.TempDir(), id+".xmf")); err != nil || strings.Count(string(series), "_002.bin") != 1 {
+	if series, err := os.ReadFile(filepath.Join(t.TempDir(), id+".xmf")); err != nil || strings.Count(string(series), "_002.bin") != 2 {
 		t.Errorf("the series is\n%s\n%v", series, err)
 	}
 }
