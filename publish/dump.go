@@ -71,7 +71,7 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field
 	}
 	entries := []entry{
 		{pathEntry, strconv.Quote(template)},
-		{"the absolute path", strconv.Quote(filepath.Join(t.root, t.text))},
+		{"the absolute path", strconv.Quote(t.under(t.text))},
 	}
 	// The plans are made now, so that a layout that can't be is found now.
 	err = agreeInputs(ctx, c, err, append(entries, call.entries...), call.maxima()...)

@@ -66,7 +66,7 @@ func (s *dumpSeries) open() error {
 // would strike out the steps of the other.
 func (s *dumpSeries) take() error {
 	key := seriesKey{s.o.fs, s.path}
-	text := filepath.Join(s.template.root, s.template.text)
+	text := s.template.under(s.template.text)
 	seriesClaims.Lock()
 	defer seriesClaims.Unlock()
 	claim := seriesClaims.held[key]
@@ -168,7 +168,7 @@ func (s *dumpSeries) holds(step xdmf.Step, a xdmf.Array) (bool, error) {
 	if a.Slab != nil {
 		return true, nil // no dump, and owns says so
 	}
-	info, err := s.o.fs.Stat(filepath.Join(filepath.Dir(s.path), filepath.FromSlash(a.Path)))
+	info, err := s.o.fs.Stat(directory(s.path) + filepath.FromSlash(a.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -312,7 +312,7 @@ func (s *dumpSeries) save() error {
 			err = nil
 		}
 		if err == nil && sync {
-			err = s.o.fs.SyncDir(filepath.Dir(s.path))
+			err = s.o.fs.SyncDir(directory(s.path) + ".")
 		}
 		if err == nil {
 			s.text = nil
@@ -343,7 +343,7 @@ func replaceFile(fsys vfs.FS, path string, data []byte, sync bool) error {
 		return err
 	}
 	if sync {
-		return fsys.SyncDir(filepath.Dir(path))
+		return fsys.SyncDir(directory(path) + ".")
 	}
 	return nil
 }

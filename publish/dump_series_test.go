@@ -544,6 +544,28 @@ func TestFieldsThatCannotBeASeriesAreRefused(t *testing.T) {
 	wantError(t, err, ErrInput, "the ranks disagree")
 }
 
+// TestTheSystemSaysWhereDotsLeadAfterALink: dumps and XDMF file lie together.
+func TestTheSystemSaysWhereDotsLeadAfterALink(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.MkdirAll("a/b", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a/b", "link"); err != nil {
+		t.Fatal(err)
+	}
+	r := dumpRun{template: "link/../psi_%d.bin", ids: []string{"psi"}}
+	for i := range int64(2) { // the second run finds what the first one wrote
+		r.writes = []dumped{{i, float64(i)}}
+		if err := r.run(t, vfs.OS); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff([]string{"psi_0@0", "psi_1@1"}, listed(t, vfs.OS, filepath.Join(dir, "a/psi.xmf"))); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
 // TestDumpsStayWhereTheyAre: a change of the working directory doesn't move them.
 func TestDumpsStayWhereTheyAre(t *testing.T) {
 	dir := t.TempDir()

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // dumpTemplate is the pattern of the paths of dumps: a format of C's printf whose
@@ -138,14 +137,7 @@ func parseVerb(text string) (part templatePart, length int, err error) {
 
 // inDirectory reports whether text, the rest of a template, begins in the name of a
 // directory.
-func inDirectory(text string) bool {
-	for i := range len(text) {
-		if os.IsPathSeparator(text[i]) {
-			return true
-		}
-	}
-	return false
-}
+func inDirectory(text string) bool { return directory(text) != "" }
 
 // isConversion reports whether text begins with a conversion that C's printf knows,
 // whatever it is given. It leaves other text that begins with a % as it is.
@@ -196,7 +188,16 @@ func (t dumpTemplate) has(verb byte) bool {
 
 // path returns the absolute path of the dump of a field.
 func (t dumpTemplate) path(increment int64, id string) string {
-	return filepath.Join(t.root, t.expand(increment, id))
+	return t.under(t.expand(increment, id))
+}
+
+// under makes a path absolute and changes nothing else of it: where ".." leads after a
+// link, only the system knows.
+func (t dumpTemplate) under(path string) string {
+	if t.root == "" {
+		return path
+	}
+	return t.root + string(filepath.Separator) + path
 }
 
 func (t dumpTemplate) expand(increment int64, id string) string {
@@ -222,7 +223,7 @@ func (t dumpTemplate) check(ids []string) error {
 	series := t.series(ids)
 	for _, id := range ids {
 		text := t.expand(0, id)
-		switch name := text[1+strings.LastIndexFunc(text, func(r rune) bool { return r < utf8.RuneSelf && os.IsPathSeparator(uint8(r)) }):]; {
+		switch name := strings.TrimPrefix(text, directory(text)); {
 		case name == "" || name == "." || name == "..":
 			return fmt.Errorf("template %q is not the path of a file", t.text)
 		case t.path(0, id) == series:
@@ -230,6 +231,17 @@ func (t dumpTemplate) check(ids []string) error {
 		}
 	}
 	return nil
+}
+
+// directory returns what a path has before its last element, with the separator at the
+// end. Unlike [filepath.Dir] it leaves ".." as it is.
+func directory(path string) string {
+	for i := len(path); i > 0; i-- {
+		if os.IsPathSeparator(path[i-1]) {
+			return path[:i]
+		}
+	}
+	return ""
 }
 
 // series returns the path of the XDMF file: that of the dumps without the number,
@@ -262,7 +274,7 @@ func (t dumpTemplate) series(ids []string) string {
 	if names == nil {
 		names = []string{"series"}
 	}
-	return filepath.Join(t.root, strings.Join(dir, ""), strings.Join(names, "_")+".xmf")
+	return t.under(strings.Join(dir, "") + strings.Join(names, "_") + ".xmf")
 }
 
 // elements returns, for each element of the path, the texts between the verbs whose
