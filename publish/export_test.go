@@ -6,4 +6,4 @@ import "github.com/fieldstone-io/fieldstone/internal/vfs"
 func Filesystem(fs vfs.FS) Option { return func(o *options) { o.fs = fs } }
 
 // impatient doesn't wait for a slow network filesystem.
-func impatient(o *options) { o.nonceTries = 1 }
+func impatient(o *options) { o.look.Tries = 1 }

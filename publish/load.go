@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -76,7 +79,8 @@ func LoadBundle(ctx context.Context, c *comm.Comm, dir string, want Request, opt
 type load struct {
 	c    *comm.Comm
 	o    options
-	dir  string
+	dir  string // as the caller gave it
+	path string // absolute, rank 0's on all ranks
 	want Request
 	head head
 	meta Metadata
@@ -133,7 +137,8 @@ func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err erro
 func (l *load) agree(ctx context.Context, err error) (*planning, error) {
 	path, perr := filepath.Abs(l.dir)
 	err = cmp.Or(err, perr)
-	inputs := []entry{{pathEntry, strconv.Quote(l.dir)}, {"the absolute path", strconv.Quote(path)}, {"loading in place", strconv.FormatBool(l.o.inPlace)}}
+	paths := onedir.NewPaths(path)
+	inputs := []entry{{pathEntry, strconv.Quote(l.dir)}, {"loading in place", strconv.FormatBool(l.o.inPlace)}}
 	var box grid.Box
 	var domain grid.Domain
 	if len(l.want.Fields) == 0 {
@@ -152,7 +157,12 @@ func (l *load) agree(ctx context.Context, err error) (*planning, error) {
 	}
 	plan := l.o.planning(l.c, domain.Size, box, brick.Float64)
 	conditions := newExtent(lengthOrNil(l.want.Boundaries))
-	err = agreeInputs(ctx, l.c, err, inputs, append(plan.maxima(), &conditions[0], &conditions[1])...)
+	maxima := append(plan.maxima(), &conditions[0], &conditions[1])
+	err = agreeInputs(ctx, l.c, err, inputs, append(paths.Maxima(), maxima...)...)
+	if err == nil {
+		err = paths.Settle(ctx, l.c)
+	}
+	l.path = paths.At(0)
 	return plan, cmp.Or(err, conditions.check(wantedBoundaries))
 }
 
@@ -188,13 +198,37 @@ func (l *load) readHead(ctx context.Context) error {
 			return err
 		})
 	}
-	return l.c.Agree(ctx, err)
+	return l.o.look.Same(ctx, l.c, err, "the bundle "+l.dir, l.identity)
+}
+
+// identity tells the bundle from others. What is written in checksums.txt tells the
+// fields apart, and without that some of their content. Its errors are those of the
+// system: another node's view says nothing about the bundle of rank 0.
+func (l *load) identity() (onedir.Digest, error) {
+	metadata, err := vfs.ReadFile(l.o.fs, filepath.Join(l.path, metadataFile), maxMetadataBytes)
+	if err != nil {
+		return onedir.Digest{}, err
+	}
+	sums, err := vfs.ReadFile(l.o.fs, filepath.Join(l.path, checksumsFile), maxChecksumsBytes)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return onedir.DigestOf(metadata, sums), err
+	}
+	var parts []onedir.Part
+	for _, f := range l.want.Fields {
+		parts = append(parts, onedir.Part{Path: l.fieldFile(f.ID), Length: -1})
+	}
+	fields, err := onedir.Sample(l.o.fs, parts)
+	return onedir.DigestOf(metadata, fields[:]), err
+}
+
+func (l *load) fieldFile(id string) string {
+	return filepath.Join(l.path, filepath.FromSlash(fieldPath(id)))
 }
 
 // inspect checks the structure of the bundle, and encodes what is small and what
 // the others need to know of the rest.
 func (l *load) inspect() ([]byte, error) {
-	s, err := readStructure(l.o.fs, l.dir)
+	s, err := readStructure(l.o.fs, l.path)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +236,7 @@ func (l *load) inspect() ([]byte, error) {
 	h := head{metadata: s.text, fields: s.info.Metadata.Fields, verifiable: s.info.Checksums}
 	sums := s.byPath()
 	if s.info.Sidecar {
-		if h.sidecar, err = readSidecar(l.o.fs, l.dir, sums); err != nil {
+		if h.sidecar, err = readSidecar(l.o.fs, l.path, sums); err != nil {
 			return nil, err
 		}
 	}
@@ -300,7 +334,7 @@ func (l *load) jobs(sink func(i int) brick.Sink) []brick.ReadJob {
 	for i, f := range l.want.Fields {
 		jobs[i] = brick.ReadJob{
 			Name: "field " + strconv.Quote(f.ID),
-			Path: filepath.Join(l.dir, filepath.FromSlash(fieldPath(f.ID))),
+			Path: l.fieldFile(f.ID),
 			Sink: sink(i),
 		}
 	}
@@ -314,7 +348,7 @@ func (l *load) verify(crcs []uint64) error {
 		return nil
 	}
 	for i, f := range l.want.Fields {
-		if err := checkSum(l.dir, fieldPath(f.ID), crcs[i], l.head.sums[i]); err != nil {
+		if err := checkSum(l.path, fieldPath(f.ID), crcs[i], l.head.sums[i]); err != nil {
 			return err
 		}
 	}
@@ -324,7 +358,7 @@ func (l *load) verify(crcs []uint64) error {
 // readThenCommit reads all fields into one copy of the owned cells, and changes
 // the fields when all ranks have everything and it is what was written.
 func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) (err error) {
-	crcs, err := plan.Read(ctx, l.jobs(func(i int) brick.Sink { return l.copies.sinks[i] }))
+	crcs, err := plan.Read(onedir.Checked(ctx), l.jobs(func(i int) brick.Sink { return l.copies.sinks[i] }))
 	if err != nil {
 		return err
 	}
@@ -361,7 +395,7 @@ func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	if err := l.c.Agree(ctx, err); err != nil {
 		return err
 	}
-	crcs, err := plan.Read(ctx, l.jobs(func(i int) brick.Sink { return sinks[i] }))
+	crcs, err := plan.Read(onedir.Checked(ctx), l.jobs(func(i int) brick.Sink { return sinks[i] }))
 	if err == nil {
 		err = l.verify(crcs)
 	}

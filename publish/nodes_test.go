@@ -15,7 +15,7 @@ import (
 // node nodes[r].
 func onNodes(nodes ...int) Option {
 	return func(o *options) {
-		o.node = func(c *comm.Comm, _ context.Context) (rank, size int, err error) {
+		o.look.Node = func(c *comm.Comm, _ context.Context) (rank, size int, err error) {
 			for r, node := range nodes {
 				if node != nodes[c.Rank()] {
 					continue

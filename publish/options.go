@@ -1,14 +1,13 @@
 package publish
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 
 	"github.com/fieldstone-io/fieldstone/brick"
-	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -48,8 +47,7 @@ type options struct {
 	sidecar    any
 	plans      *Plans
 	stepping   *sync.Mutex // held while onStep runs
-	node       func(*comm.Comm, context.Context) (rank, size int, err error)
-	nonceTries int // looks for rank 0's nonce
+	look       onedir.Look // for what rank 0 has
 	err        error
 }
 
@@ -61,11 +59,9 @@ var silent = slog.New(slog.DiscardHandler)
 
 func newOptions(opts []Option) (options, error) {
 	o := options{
-		fs:         vfs.OS,
-		log:        silent,
-		stepping:   new(sync.Mutex),
-		node:       (*comm.Comm).Node,
-		nonceTries: 10,
+		fs:       vfs.OS,
+		log:      silent,
+		stepping: new(sync.Mutex),
 	}
 	for _, f := range opts {
 		if f == nil {

@@ -3,12 +3,10 @@ package publish
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -27,7 +26,7 @@ type publication struct {
 	c       *comm.Comm
 	o       options
 	dir     string // the final path as the caller gave it
-	final   string // absolute
+	final   string // absolute, and rank 0's once the inputs are agreed on
 	staging string
 	fields  string
 	meta    Metadata
@@ -36,7 +35,7 @@ type publication struct {
 	checked bool     // the fields are as they must be
 	oneNode bool     // all ranks are on one
 	lock    vfs.Lock
-	nonce   nonce
+	nonce   onedir.Nonce
 	where   string // the directory that rank 0 made, "" if there is none
 	marked  bool   // it has our nonce
 	hook    error  // of a step's callback that panicked, until the next agreement
@@ -76,7 +75,6 @@ func (p *publication) run(ctx context.Context, write writer) error {
 func (p *publication) agree(ctx context.Context, inputs []entry, invalid error, maxima ...*int64) error {
 	entries := []entry{
 		{pathEntry, strconv.Quote(p.dir)},
-		{"the absolute path", strconv.Quote(p.final)},
 		{"the durability", strconv.Itoa(int(p.o.durability))},
 	}
 	if invalid == nil {
@@ -85,7 +83,21 @@ func (p *publication) agree(ctx context.Context, inputs []entry, invalid error, 
 		entries = append(entries, entry{metadataEntry, string(text)})
 	}
 	entries = append(entries, entry{"the sidecar", string(p.sidecar)})
-	return agreeInputs(ctx, p.c, invalid, append(entries, inputs...), maxima...)
+	paths := onedir.NewPaths(p.final)
+	maxima = append(paths.Maxima(), maxima...)
+	if err := agreeInputs(ctx, p.c, invalid, append(entries, inputs...), maxima...); err != nil {
+		return err
+	}
+	if err := paths.Settle(ctx, p.c); err != nil {
+		return err
+	}
+	p.setFinal(paths.At(0))
+	return nil
+}
+
+func (p *publication) setFinal(path string) {
+	p.final, p.staging = path, path+suffixStaging
+	p.fields = filepath.Join(p.staging, fieldsDir)
 }
 
 // agreedMetadata encodes what the ranks must have alike.
@@ -114,19 +126,14 @@ func (p *publication) step(s Step, detail string) {
 // ranks learn its nonce.
 func (p *publication) stage(ctx context.Context) error {
 	err := p.hook
-	nonce := []int64{math.MinInt64, math.MinInt64} // rank 0's is the maximum
 	if err == nil && p.c.Rank() == 0 {
 		err = cmp.Or(comm.Protect(p.claim), p.hook)
-		for i := range nonce {
-			nonce[i] = int64(binary.LittleEndian.Uint64(p.nonce[8*i:]))
-		}
 	}
-	if err := p.c.AgreeMax(ctx, err, nonce); err != nil {
+	words := p.nonce.Words(p.c.Rank() == 0)
+	if err := p.c.AgreeMax(ctx, err, words); err != nil {
 		return err
 	}
-	for i, word := range nonce {
-		binary.LittleEndian.PutUint64(p.nonce[8*i:], uint64(word))
-	}
+	p.nonce.Set(words)
 	return nil
 }
 
@@ -141,19 +148,12 @@ func (p *publication) mustNotExist() error {
 // seenByAll makes one rank of each node but that of rank 0 find its nonce, so that
 // a path that is local to a node is found before anything is written to it.
 func (p *publication) seenByAll(ctx context.Context) error {
-	rank, size, err := p.o.node(p.c, ctx)
+	several, err := p.o.look.EachNode(ctx, p.c, "the staging directory that rank 0 made",
+		func() error { return p.checkNonce(p.staging) })
 	if err != nil {
 		return err
 	}
-	p.oneNode = size == p.c.Size() // on all ranks or on none
-	if !p.oneNode {
-		if rank == 0 && p.c.Rank() > 0 {
-			err = p.awaitNonce(ctx)
-		}
-		if err := p.c.Agree(ctx, err); err != nil {
-			return err
-		}
-	}
+	p.oneNode = !several
 	p.step(StepStaged, p.staging)
 	return nil
 }
@@ -177,12 +177,12 @@ func (p *publication) sum(ctx context.Context) error {
 		return err
 	}
 	if p.o.durability == Full {
-		if err := brick.Durable(ctx, p.c, p.o.fs, p.paths()); err != nil {
+		if err := brick.Durable(onedir.Checked(ctx), p.c, p.o.fs, p.paths()); err != nil {
 			return fmt.Errorf("sync: %w", err)
 		}
 	}
 	var err error
-	p.sums, err = brick.Checksums(ctx, p.c, p.o.fs, p.paths(), p.meta.Domain.Cells()*8)
+	p.sums, err = brick.Checksums(onedir.Checked(ctx), p.c, p.o.fs, p.paths(), p.meta.Domain.Cells()*8)
 	p.checked = true
 	return err
 }
@@ -398,8 +398,8 @@ func (p *publication) abandon(ctx context.Context, err error) error {
 	return err
 }
 
-// newPublication settles the paths. The final path is made absolute, so that
-// ranks with different working directories are found out.
+// newPublication settles the paths. The final path is made absolute: it is rank 0's that
+// counts, and a change of the working directory in a callback changes nothing.
 func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*publication, error) {
 	p := &publication{c: c, o: o, dir: dir, meta: meta}
 	if dir == "" {
@@ -412,8 +412,7 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 	if err != nil {
 		return p, fmt.Errorf("path %q: %w", dir, err)
 	}
-	p.final, p.staging = final, final+suffixStaging
-	p.fields = filepath.Join(p.staging, fieldsDir)
+	p.setFinal(final)
 	name := filepath.Base(final)
 	switch {
 	case final == string(filepath.Separator):

@@ -12,6 +12,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 )
 
 // State is an accepted state of a solver: what a bundle is made of. All ranks
@@ -95,7 +96,7 @@ func saveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts []O
 				Source: &fieldSource{f: f, step: p.o.step},
 			}
 		}
-		return bricks.Write(ctx, jobs)
+		return bricks.Write(onedir.Checked(ctx), jobs)
 	})
 }
 

@@ -1,17 +1,14 @@
 package publish
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -22,15 +19,9 @@ const (
 	suffixLock    = ".publishing.lock"
 	ownerName     = ".owner" // in staging: the nonce of its owner
 
-	nonceDigits   = 2 * len(nonce{})
+	nonceDigits   = 2 * len(onedir.Nonce{})
 	longestSuffix = len(suffixStaging) + 1 + nonceDigits
 )
-
-// nonce tells a staging directory from those of other jobs.
-type nonce [16]byte
-
-// String is how it is written.
-func (n nonce) String() string { return hex.EncodeToString(n[:]) }
 
 // leftover reports whether name is what a publication or a removal of bundle
 // base may leave behind; its lock is another matter.
@@ -54,7 +45,7 @@ func isNonce(s string) bool {
 }
 
 // claim takes the lock of the final path and makes a fresh staging directory. It
-// runs on rank 0, like all of this file but awaitNonce.
+// runs on rank 0, like all of this file but checkNonce.
 func (p *publication) claim() error {
 	if err := p.mustNotExist(); err != nil {
 		return err
@@ -75,7 +66,7 @@ func (p *publication) claim() error {
 	if err := p.mustNotExist(); err != nil {
 		return err
 	}
-	if _, err := rand.Read(p.nonce[:]); err != nil {
+	if p.nonce, err = onedir.NewNonce(); err != nil {
 		return err
 	}
 	if err := p.clear(); err != nil {
@@ -125,28 +116,6 @@ func (p *publication) clear() error {
 		}
 	}
 	return nil
-}
-
-// awaitNonce gives network filesystems a moment to show what another node made.
-func (p *publication) awaitNonce(ctx context.Context) error {
-	var err error
-	for try := range p.o.nonceTries {
-		if try > 0 {
-			time.Sleep(100 * time.Millisecond)
-		}
-		err = p.checkNonce(p.staging)
-		if err == nil || !errors.Is(err, ErrTakenOver) || ctx.Err() != nil {
-			break
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	host, herr := os.Hostname()
-	if herr != nil {
-		host = "(unnamed)"
-	}
-	return fmt.Errorf("node %s does not see the staging directory that rank 0 made (is the path local to a node?): %w", host, err)
 }
 
 // checkNonce looks whether dir is ours.
