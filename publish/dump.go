@@ -15,6 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 )
 
 // Dumps writes fields as a series of plain files for post-processing, one per field
@@ -32,6 +33,7 @@ type Dumps struct {
 	o        options
 	fields   []field.Named
 	template dumpTemplate
+	dir      string      // in which all nodes see what rank 0 does
 	series   *dumpSeries // on rank 0
 	own      *Plans      // nil: the plans are the caller's
 }
@@ -69,12 +71,13 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field
 		series = newDumpSeries(o, t, call.ids)
 		err = cmp.Or(t.check(call.ids), series.check(call.arrays))
 	}
-	entries := []entry{
-		{pathEntry, strconv.Quote(template)},
-		{"the absolute path", strconv.Quote(t.under(t.text))},
-	}
+	root := onedir.NewPaths(t.root)
+	entries := []entry{{pathEntry, strconv.Quote(template)}}
 	// The plans are made now, so that a layout that can't be is found now.
-	err = agreeInputs(ctx, c, err, append(entries, call.entries...), call.maxima()...)
+	err = agreeInputs(ctx, c, err, append(entries, call.entries...), append(root.Maxima(), call.maxima()...)...)
+	if err == nil {
+		err = d.settle(ctx, root, call.ids)
+	}
 	if err == nil {
 		err = call.plan(ctx)
 	}
@@ -93,6 +96,21 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field
 		o.log.Info("each dump overwrites the last one: the template has no verb for the increment", "template", template)
 	}
 	return d, nil
+}
+
+// settle makes the template relative to rank 0's working directory, and makes sure that
+// all nodes see the directory of the series.
+func (d *Dumps) settle(ctx context.Context, root *onedir.Paths, ids []string) error {
+	if err := root.Settle(ctx, d.c); err != nil {
+		return err
+	}
+	d.template.root = root.At(0)
+	d.dir = directory(d.template.series(ids))
+	several, _, err := d.o.look.Nodes(ctx, d.c)
+	if err != nil || !several {
+		return err
+	}
+	return d.o.look.Directory(ctx, d.c, d.o.fs, d.o.log, func() (string, error) { return d.dir, nil })
 }
 
 // Close frees the memory of the series, except what [Reuse] gave it, and lets another
@@ -276,13 +294,18 @@ func (n *dumpCall) done(err error) {
 // write writes the fields to the paths.
 func (n *dumpCall) write(ctx context.Context, paths []string) error {
 	var jobs [2][]brick.WriteJob
+	checked := true
 	for i, f := range n.fields {
+		checked = checked && directory(paths[i]) == n.d.dir
 		kind := n.arrays[i].element()
 		jobs[kind] = append(jobs[kind], brick.WriteJob{
 			Name:   "field " + strconv.Quote(f.ID),
 			Path:   paths[i],
 			Source: &fieldSource{f: f, step: n.d.o.step},
 		})
+	}
+	if checked {
+		ctx = onedir.Checked(ctx)
 	}
 	for i, plan := range n.bricks {
 		if plan == nil {

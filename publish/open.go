@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,8 @@ import (
 // they may be called from several goroutines at the same time.
 type Bundle struct {
 	fsys    vfs.FS
-	dir     string
+	dir     string // as it was given, for errors
+	root    string // absolute: fields are opened later; empty: as dir
 	info    Info
 	sums    map[string]uint64 // nil: no checksums.txt
 	sidecar json.RawMessage   // nil: none
@@ -69,7 +71,11 @@ func openBundle(fsys vfs.FS, dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bundle{fsys: fsys, dir: dir, info: s.info, sums: s.byPath(), files: make(map[string]vfs.File)}
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bundle{fsys: fsys, dir: dir, root: root, info: s.info, sums: s.byPath(), files: make(map[string]vfs.File)}
 	if s.info.Sidecar {
 		if b.sidecar, err = readSidecar(fsys, dir, b.sums); err != nil {
 			return nil, err
@@ -160,12 +166,13 @@ func (b *Bundle) open(id string) (vfs.File, error) {
 // openFile opens a file of the bundle, which must have the given size if that
 // isn't negative.
 func (b *Bundle) openFile(file string, size int64) (vfs.File, error) {
-	if _, err := regularSize(b.fsys, b.dir, file); errors.Is(err, fs.ErrNotExist) {
+	root := cmp.Or(b.root, b.dir)
+	if _, err := regularSize(b.fsys, root, file); errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(b.dir, file)
 	} else if err != nil {
 		return nil, err
 	}
-	f, err := b.fsys.OpenFile(filepath.Join(b.dir, filepath.FromSlash(file)), os.O_RDONLY, 0)
+	f, err := b.fsys.OpenFile(filepath.Join(root, filepath.FromSlash(file)), os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -53,8 +54,9 @@ type Service struct {
 	opts  []Option
 	own   *Plans // nil: the plans are the caller's
 	dir   checkpoints
-	ready bool  // the directory stands
-	last  int64 // increment that is on disk already: saved or restored; -1: none
+	from  string // the path of restart_from, if it is one: absolute, rank 0's on all ranks
+	ready bool   // the directory stands
+	last  int64  // increment that is on disk already: saved or restored; -1: none
 	since time.Time
 	inbox chan os.Signal
 	now   func() time.Time
@@ -77,22 +79,22 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	if cfg.Checkpoint.Keep > 0 && s.o.durability != Full {
 		err = cmp.Or(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
 	}
-	if cfg.Checkpoint.Directory != "" {
-		dir, aerr := filepath.Abs(cfg.Checkpoint.Directory)
-		err = cmp.Or(err, aerr)
-		s.dir = checkpoints{o: &s.o, dir: dir}
-	}
+	paths, perr := cfg.paths()
+	err = cmp.Or(err, perr)
 	text, jerr := json.Marshal(cfg)
 	err = cmp.Or(err, jerr)
 	if err := agreeInputs(ctx, c, err, []entry{
 		{pathEntry, fmt.Sprintf("%q", cfg.Checkpoint.Directory)},
 		{"the configuration of checkpoints", string(text)},
-		{"the checkpoint directory", fmt.Sprintf("%q", s.dir.dir)},
 		{"the durability", strconv.Itoa(int(s.o.durability))},
 		{"loading in place", strconv.FormatBool(s.o.inPlace)},
-	}); err != nil {
+	}, paths.Maxima()...); err != nil {
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
+	if err := paths.Settle(ctx, c); err != nil {
+		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
+	}
+	s.dir, s.from = checkpoints{o: &s.o, dir: paths.At(0)}, paths.At(1)
 	if !cfg.Checkpoint.off() {
 		s.listen() // before the last agreement: a rank that has its service knows that all listen
 		if err := s.prepare(ctx); err != nil {
@@ -102,6 +104,20 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	}
 	s.since = s.now()
 	return s, nil
+}
+
+// paths are those of the configuration, absolute: a solver may change its working
+// directory later.
+func (c Config) paths() (*onedir.Paths, error) {
+	var dir, from string
+	var err, ferr error
+	if c.Checkpoint.Directory != "" {
+		dir, err = filepath.Abs(c.Checkpoint.Directory)
+	}
+	if c.RestartFrom != "" && c.RestartFrom != Latest {
+		from, ferr = filepath.Abs(c.RestartFrom)
+	}
+	return onedir.NewPaths(dir, from), cmp.Or(err, ferr)
 }
 
 // listen makes the signals of the configuration wait for the next MaybeSave.
@@ -127,14 +143,23 @@ func (s *Service) Close() {
 	}
 }
 
-// prepare makes the directory and clears leftovers away.
+// prepare makes the directory and clears leftovers away, and makes sure that all nodes
+// see the directory.
 func (s *Service) prepare(ctx context.Context) error {
-	err := s.c.OnRoot(ctx, nil, func() error {
+	stand := func() (string, error) {
 		if err := s.dir.makeDir(s.dir.dir); err != nil {
-			return err
+			return "", err
 		}
-		return s.dir.clean()
-	})
+		return s.dir.dir, s.dir.clean()
+	}
+	several, _, err := s.o.look.Nodes(ctx, s.c)
+	switch {
+	case err != nil:
+	case several:
+		err = s.o.look.Directory(ctx, s.c, s.o.fs, s.o.log, stand)
+	default:
+		err = s.c.OnRoot(ctx, nil, func() error { _, err := stand(); return err })
+	}
 	s.ready = err == nil
 	return err
 }

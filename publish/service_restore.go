@@ -151,7 +151,7 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 	err := s.fromRoot(ctx, &above, func() error {
 		start := int64(0)
 		if path != "" {
-			m, _, err := readMetadata(s.o.fs, path)
+			m, _, err := readMetadata(s.o.fs, s.from)
 			if err != nil {
 				return err
 			}
@@ -181,10 +181,11 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 	if path == "" {
 		return nil, s.setAside(ctx, above, nil)
 	}
-	loaded, err := s.Load(ctx, path, v)
+	loaded, err := s.Load(ctx, s.from, v)
 	if err != nil {
 		return nil, err
 	}
+	loaded.Path = path
 	return loaded, s.setAside(ctx, above, loaded)
 }
 

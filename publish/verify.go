@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -32,7 +33,7 @@ func (b *Bundle) Verify(ctx context.Context, progress func(file string, done, to
 		size, ok := sizes[file]
 		if !ok {
 			var err error
-			if size, err = regularSize(b.fsys, b.dir, file); err != nil {
+			if size, err = regularSize(b.fsys, cmp.Or(b.root, b.dir), file); err != nil {
 				return err
 			}
 			sizes[file] = size

@@ -409,7 +409,7 @@ func TestOutlineIsTheOutputWithoutStates(t *testing.T) {
 	}
 	got.States = want.States
 	same(t, "outline", got, want)
-	origins := []origin{{files[0], 0}, {files[0], 1}, {files[1], 0}, {files[1], 1}, {files[1], 2}}
+	origins := []origin{{files[0], 0, ""}, {files[0], 1, ""}, {files[1], 0, ""}, {files[1], 1, ""}, {files[1], 2, ""}}
 	for i, o := range origins {
 		if file, n := got.Origin(i); file != o.file || n != o.index {
 			t.Errorf("state %d is number %d of %s, want %v", i, n, file, o)

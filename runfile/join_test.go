@@ -33,7 +33,7 @@ func part(t *testing.T, file string, settings func(b *record.Builder), times, at
 	for i, time := range times {
 		s.States = append(s.States, []float64{time})
 		s.Updates[0].States = append(s.Updates[0].States, []float64{-time, 1})
-		s.origins = append(s.origins, origin{file, i})
+		s.origins = append(s.origins, origin{file: file, index: i})
 	}
 	for i, time := range attempts {
 		s.Statistics.Time = append(s.Statistics.Time, time)
@@ -87,7 +87,7 @@ func TestSegmentsJoin(t *testing.T) {
 			t.Errorf("state %d is %v with update %v, its time is %v", i, got.States[i], got.Updates[0].States[i], time)
 		}
 	}
-	want := []origin{{"a.h5", 0}, {"a.h5", 1}, {"a.h5", 2}, {"b.h5", 0}, {"b.h5", 1}}
+	want := []origin{{"a.h5", 0, ""}, {"a.h5", 1, ""}, {"a.h5", 2, ""}, {"b.h5", 0, ""}, {"b.h5", 1, ""}}
 	if !slices.Equal(got.origins, want) {
 		t.Errorf("origins are %v, want %v", got.origins, want)
 	}

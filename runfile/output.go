@@ -9,6 +9,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -564,8 +565,12 @@ func readCommon(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 	if err := checkTimes(s.Times); err != nil {
 		return nil, in(f.Name(), "time", ErrMismatch, "%v", err)
 	}
+	path, err := onedir.Abs(f.Name())
+	if err != nil {
+		return nil, err
+	}
 	for i := range s.Times {
-		s.origins = append(s.origins, origin{f.Name(), i})
+		s.origins = append(s.origins, origin{f.Name(), i, path})
 	}
 	return s, nil
 }
@@ -731,7 +736,7 @@ func readField(ctx context.Context, l *Layout, at origin, time float64, name str
 	if !h5.Enabled {
 		return fmt.Errorf("read field %q: %w", name, ErrNoHDF5)
 	}
-	err := withFile(ctx, at.file, func(f *h5.File, _ root) error {
+	err := withFile(ctx, at.path, func(f *h5.File, _ root) error {
 		if err := checkTime(f, at.index, time); err != nil {
 			return err
 		}

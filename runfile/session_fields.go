@@ -415,7 +415,7 @@ type storedFields struct {
 
 // locateFields looks where a state has the cells of fields that no bundle holds.
 func locateFields(ctx context.Context, l *Layout, from *Checkpoint) (*storedFields, error) {
-	s := &storedFields{Place: place{Path: from.origin.file}, Index: from.origin.index, Time: from.Time}
+	s := &storedFields{Place: place{Path: from.origin.path}, Index: from.origin.index, Time: from.Time}
 	for i := range l.Unknowns {
 		if u := &l.Unknowns[i]; u.Kind == Field && from.Bundles[u.Name] == "" {
 			s.Place.Fields = append(s.Place.Fields, fieldPlace{Name: u.Name})
@@ -581,7 +581,7 @@ func (b *fieldBricks) readByHDF5(ctx context.Context, s *storedFields, name stri
 		part := box
 		part.Low[2], part.Size[2] = box.Low[2]+z, min(step, box.Size[2]-z)
 		cells := buffer[:part.Size[2]*plane]
-		if err := readField(ctx, &b.cfg.Layout, origin{s.Place.Path, s.Index}, s.Time, name, part, cells); err != nil {
+		if err := readField(ctx, &b.cfg.Layout, origin{index: s.Index, path: s.Place.Path}, s.Time, name, part, cells); err != nil {
 			return err
 		}
 		if err := sink.WriteCells(pack.Bytes(cells), int64(z)*int64(plane)); err != nil {

@@ -30,8 +30,9 @@ type Solution struct {
 
 // origin is where a saved state is.
 type origin struct {
-	file  string
+	file  string // as it was given
 	index int
+	path  string // absolute: fields are read later
 }
 
 // UpdateStates are the states of one interval update: States[i] was in force when

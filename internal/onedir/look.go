@@ -162,7 +162,11 @@ func mark(fsys vfs.FS, claim func() (string, error)) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, markPrefix+n.String())
-	return path, vfs.WriteFile(fsys, path, nil, 0o666, false)
+	err = vfs.WriteFile(fsys, path, nil, 0o666, false)
+	if e, ok := err.(*fs.PathError); ok { // the name of the file says nothing to anybody
+		err = &fs.PathError{Op: "write to", Path: dir, Err: e.Err}
+	}
+	return path, err
 }
 
 // errOther says that a node sees something, and not what rank 0 sees.
