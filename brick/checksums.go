@@ -15,18 +15,19 @@ import (
 // Checksums returns the CRC-64/NVME of whole files, read by all ranks together,
 // each a contiguous share. It is collective and all ranks give the same paths;
 // where they don't, the error has [ErrDisagree] in its chain. A file that has not
-// the expected size gives an error with [ErrSize] in its chain.
+// the expected size gives an error with [ErrSize] in its chain, and so does a node that
+// sees other files than rank 0 give an error.
 func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, size int64) ([]uint64, error) {
 	r := ranks{Comm: c}
 	jobs := unnamed(paths)
 	var err error
 	if size < 0 {
-		err = fmt.Errorf("checksum of files: their size is %d", size)
+		err = fmt.Errorf("their size is %d", size)
 	}
-	if err := r.Agree(ctx, err); err != nil {
-		return nil, err
+	if jobs, err = r.sameJobs(ctx, jobs, err); err == nil {
+		err = r.sameFiles(ctx, fsys, jobs, size, nil)
 	}
-	if err := r.sameJobs(ctx, jobs, nil); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("checksum of files: %w", err)
 	}
 	return r.sumFiles(ctx, fsys, "read", jobs, size)

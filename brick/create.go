@@ -2,11 +2,13 @@ package brick
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"sync"
 	"syscall"
 
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -53,11 +55,69 @@ func (m *made) close(jobs []job) (err error) {
 	return err
 }
 
+// make creates the files, on all ranks or on none. Where the ranks are on several nodes
+// it makes sure that each node sees what rank 0 made, before anything is written there:
+// rank 0 leaves a nonce where each array begins, which the array then replaces.
+func (p *Plan) make(ctx context.Context, jobs []job) error {
+	several, looks := false, false
+	look := onedir.From(ctx)
+	if p.drv.name() != Node && !onedir.IsChecked(ctx) {
+		var err error
+		if several, looks, err = look.Nodes(ctx, p.c.Comm); err != nil {
+			return err
+		}
+	}
+	if !several {
+		return p.c.Agree(ctx, p.create(ctx, jobs, nil))
+	}
+	var nonce onedir.Nonce
+	var err error
+	if p.c.Rank() == 0 {
+		nonce, err = onedir.NewNonce()
+	}
+	if err == nil {
+		err = p.create(ctx, jobs, &nonce)
+	}
+	words := nonce.Words(p.c.Rank() == 0)
+	if err := p.c.AgreeMax(ctx, err, words); err != nil {
+		return err
+	}
+	nonce.Set(words)
+	if looks {
+		err = look.Await(ctx, "what rank 0 made", func() error {
+			return eachFile(ctx, "write", jobs, p.workers, func(_ int, j job) error { return p.findMark(j, &nonce) })
+		})
+	}
+	return p.c.Agree(ctx, err)
+}
+
+// markSize is how much of the nonce an array has room for.
+func (p *Plan) markSize() int64 { return min(p.FileSize(), int64(len(onedir.Nonce{}))) }
+
+// errOther says that a file is there, and not the one that rank 0 made.
+var errOther = errors.New("it is another file")
+
+func (p *Plan) findMark(j job, nonce *onedir.Nonce) error {
+	f, err := p.opt.fs.OpenFile(j.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	found := make([]byte, p.markSize())
+	if err = hasSize(f, j, p.FileSize()); err == nil {
+		err = readFull(f, found, j.Offset)
+	}
+	if err == nil && string(found) != string(nonce[:len(found)]) {
+		err = errOther
+	}
+	return also(err, f.Close())
+}
+
 // create creates the files and allocates their space: on rank 0, for other nodes may
 // see what it made only after a while, and on all ranks of one node together. A rank
 // keeps files open that it will write itself. Files of parts are there already: the
-// rank of the first part allocates the space of all of them.
-func (p *Plan) create(ctx context.Context, jobs []job) error {
+// rank of the first part allocates the space of all of them. With a nonce each array
+// begins with it.
+func (p *Plan) create(ctx context.Context, jobs []job, nonce *onedir.Nonce) error {
 	numbers := p.creates(len(jobs))
 	parts := partsOf(jobs)
 	if parts != nil {
@@ -67,7 +127,7 @@ func (p *Plan) create(ctx context.Context, jobs []job) error {
 	for n, i := range numbers {
 		mine[n] = jobs[i]
 	}
-	keep := p.drv.name() != MPIIO
+	keep := p.drv.name() != MPIIO && nonce == nil
 	return eachFile(ctx, "write", mine, p.workers, func(n int, j job) error {
 		flag := os.O_CREATE | os.O_TRUNC
 		if j.Within {
@@ -80,6 +140,9 @@ func (p *Plan) create(ctx context.Context, jobs []job) error {
 		}
 		if err = hasSize(f, j, 0); err == nil { // a device or a FIFO would fail in other ways
 			err = p.allocate(f, jobs, numbers[n], parts)
+		}
+		if err == nil && nonce != nil {
+			err = p.mark(f, jobs, numbers[n], parts, nonce)
 		}
 		if err == nil && keep && p.made.keep(numbers[n], f) {
 			return nil
@@ -95,6 +158,20 @@ func (p *Plan) allocate(f vfs.File, jobs []job, i int, parts map[string][]int) e
 	}
 	for _, k := range parts[jobs[i].Path] {
 		if err := allocatePart(f, jobs[k].Offset, p.FileSize()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark puts the nonce where the array of a file begins, or all parts of one.
+func (p *Plan) mark(f vfs.File, jobs []job, i int, parts map[string][]int, nonce *onedir.Nonce) error {
+	list := []int{i}
+	if jobs[i].Within {
+		list = parts[jobs[i].Path]
+	}
+	for _, k := range list {
+		if _, err := f.WriteAt(nonce[:p.markSize()], jobs[k].Offset); err != nil {
 			return err
 		}
 	}
@@ -142,10 +219,17 @@ func (p *Plan) creates(files int) []int {
 	return mine
 }
 
-// open opens a file for writing or reading, unless this rank has it open already.
-func (p *Plan) open(i int, path string, flag int) (vfs.File, error) {
+// open opens a file for writing or reading, unless this rank has it open already. The
+// file of a part that is written has room for it by now: one that hasn't is another one.
+func (p *Plan) open(i int, j job, flag int) (vfs.File, error) {
 	if f := p.made.take(i); f != nil {
 		return f, nil
 	}
-	return p.opt.fs.OpenFile(path, flag, 0)
+	f, err := p.opt.fs.OpenFile(j.Path, flag, 0)
+	if err == nil && j.Within && flag != os.O_RDONLY {
+		if err := hasSize(f, j, p.FileSize()); err != nil {
+			return nil, also(err, f.Close())
+		}
+	}
+	return f, err
 }

@@ -90,11 +90,17 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 			err = ids[i].fail("write", errors.New("no source"))
 		}
 	}
-	return p.call(ctx, "write", ids, err, func() ([]uint64, error) { return p.write(ctx, jobs, ids) })
+	return p.call(ctx, "write", ids, err, func(ids []job) ([]uint64, error) {
+		jobs := slices.Clone(jobs)
+		for i := range jobs {
+			jobs[i].Path = ids[i].Path
+		}
+		return p.write(ctx, jobs, ids)
+	})
 }
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
-	if err := p.c.Agree(ctx, p.create(ctx, ids)); err != nil {
+	if err := p.make(ctx, ids); err != nil {
 		_ = p.made.close(ids) // the error is that of all ranks already
 		return nil, err
 	}
@@ -139,12 +145,20 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 			err = ids[i].fail("read", errors.New("no sink"))
 		}
 	}
-	return p.call(ctx, "read", ids, err, func() ([]uint64, error) {
-		if err := p.onRoot(ctx, func() error { return p.checkSizes(ids) }); err != nil {
+	return p.call(ctx, "read", ids, err, func(ids []job) ([]uint64, error) {
+		jobs := slices.Clone(jobs)
+		for i := range jobs {
+			jobs[i].Path = ids[i].Path
+		}
+		var err error
+		if p.c.Rank() == 0 {
+			err = p.checkSizes(ids)
+		}
+		if err := p.c.sameFiles(ctx, p.opt.fs, ids, p.FileSize(), err); err != nil {
 			return nil, err
 		}
 		t := newTally(len(jobs), p.own())
-		err := p.drv.read(ctx, p, jobs, t)
+		err = p.drv.read(ctx, p, jobs, t)
 		if err == nil {
 			err = flush(jobs)
 		}
@@ -153,13 +167,14 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 }
 
 // call begins every call of a plan: the ranks agree that all of them are here,
-// able to take part, and with the same jobs.
-func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func() ([]uint64, error)) ([]uint64, error) {
+// able to take part, and with the same jobs. do gets them with rank 0's absolute paths.
+func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(jobs []job) ([]uint64, error)) ([]uint64, error) {
 	p.c.calls = 0
 	if err == nil {
 		err = p.ready(op, jobs)
 	}
-	if err := p.c.sameJobs(ctx, jobs, err); err != nil {
+	jobs, err = p.c.sameJobs(ctx, jobs, err)
+	if err != nil {
 		if errors.Is(err, ErrDisagree) {
 			err = fmt.Errorf("%s bricks: %w", op, err)
 		}
@@ -178,7 +193,7 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 			p.window.Counter(i).Store(0)
 		}
 	}
-	crcs, err := do()
+	crcs, err := do(jobs)
 	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),
 		"rank", p.c.Rank(), "collectives", p.c.calls, "error", err)
 	return crcs, err
@@ -275,15 +290,6 @@ func readIDs(jobs []ReadJob) []job {
 		ids[i] = j.id()
 	}
 	return ids
-}
-
-// onRoot runs f on rank 0 and agrees on its outcome.
-func (p *Plan) onRoot(ctx context.Context, f func() error) error {
-	var err error
-	if p.c.Rank() == 0 {
-		err = f()
-	}
-	return p.c.Agree(ctx, err)
 }
 
 func (p *Plan) checkSizes(jobs []job) error {

@@ -157,7 +157,7 @@ func (p *Plan) tryBatch(op string, batch []job) (err error) {
 			return j.fail(op, err)
 		}
 		files = append(files, f)
-		if op == "read" {
+		if op == "read" || j.Within {
 			if err := hasSize(f, j, p.FileSize()); err != nil {
 				return j.fail(op, err)
 			}

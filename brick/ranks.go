@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // ranks is the communicator of a plan. It counts the collective calls, those of
@@ -21,6 +24,11 @@ func (r *ranks) Agree(ctx context.Context, err error) error {
 	return r.Comm.Agree(ctx, err)
 }
 
+func (r *ranks) AgreeMax(ctx context.Context, err error, v []int64) error {
+	r.calls++
+	return r.Comm.AgreeMax(ctx, err, v)
+}
+
 func (r *ranks) AllReduceInt64(ctx context.Context, op comm.Op, v []int64) error {
 	r.calls++
 	return r.Comm.AllReduceInt64(ctx, op, v)
@@ -33,8 +41,9 @@ func (r *ranks) SplitNode() (*comm.Comm, error) {
 
 // sameJobs is collective and agrees that no rank has an error and that all brought
 // the same list of files. A digest is compared, so that the cost is that of one small reduction;
-// the lists themselves travel only to say what differs.
-func (r *ranks) sameJobs(ctx context.Context, jobs []job, err error) error {
+// the lists themselves travel only to say what differs. The jobs that it returns have
+// rank 0's absolute paths.
+func (r *ranks) sameJobs(ctx context.Context, jobs []job, err error) ([]job, error) {
 	list := encodeJobs(jobs)
 	digest := sha256.Sum256(list)
 	const words = sha256.Size / 8
@@ -43,30 +52,86 @@ func (r *ranks) sameJobs(ctx context.Context, jobs []job, err error) error {
 		w := int64(binary.LittleEndian.Uint64(digest[8*i:]))
 		v[i], v[words+i] = w, ^w // the maximum of ^w is ^ of the minimum
 	}
+	paths, perr := absolute(jobs)
+	if err == nil {
+		err = perr
+	}
 	if err == nil {
 		err = cancelled(ctx)
 	}
 	if err != nil {
 		v[2*words] = 1
 	}
-	if err := r.AllReduceInt64(ctx, comm.Max, v[:]); err != nil {
-		return err
+	all := v[:]
+	maxima := paths.Maxima()
+	for _, m := range maxima {
+		all = append(all, *m)
+	}
+	if err := r.AllReduceInt64(ctx, comm.Max, all); err != nil {
+		return nil, err
+	}
+	copy(v[:], all)
+	for i, m := range maxima {
+		*m = all[len(v)+i]
 	}
 	if v[2*words] != 0 {
-		return r.Agree(ctx, err)
+		return nil, r.Agree(ctx, err)
 	}
 	same := true
 	for i := range words {
 		same = same && v[i] == ^v[words+i]
 	}
 	if same {
-		return nil
+		if err := paths.Settle(ctx, r.Comm); err != nil {
+			return nil, err
+		}
+		settled := slices.Clone(jobs)
+		for i := range settled {
+			settled[i].Path = paths.At(i)
+		}
+		return settled, nil
 	}
 	zero, err := r.Broadcast(ctx, 0, list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.Agree(ctx, differ(decodeJobs(zero), jobs))
+	return nil, r.Agree(ctx, differ(decodeJobs(zero), jobs))
+}
+
+// sameFiles agrees that no rank has an error, own, and that all nodes see the same files,
+// of each as many bytes as given; less than 0 stands for all. On one node, and where the
+// caller has made sure, it is an agreement and nothing else.
+func (r *ranks) sameFiles(ctx context.Context, fsys vfs.FS, jobs []job, size int64, own error) error {
+	if onedir.IsChecked(ctx) || len(jobs) == 0 {
+		return r.Agree(ctx, own)
+	}
+	r.calls++
+	parts := make([]onedir.Part, len(jobs))
+	for i, j := range jobs {
+		parts[i] = onedir.Part{Path: j.Path, Offset: j.Offset, Length: size}
+	}
+	return onedir.From(ctx).Same(ctx, r.Comm, own, filesOf(jobs), func() (onedir.Digest, error) { return onedir.Sample(fsys, parts) })
+}
+
+// filesOf are the files of a call in errors.
+func filesOf(jobs []job) string {
+	if len(jobs) == 1 {
+		return jobs[0].Path
+	}
+	return fmt.Sprintf("%s and %d other files of the call", jobs[0].Path, len(jobs)-1)
+}
+
+// absolute are the paths of the jobs as this rank finds them.
+func absolute(jobs []job) (*onedir.Paths, error) {
+	list := make([]string, len(jobs))
+	var first error
+	for i, j := range jobs {
+		var err error
+		if list[i], err = onedir.Abs(j.Path); err != nil && first == nil {
+			first = err
+		}
+	}
+	return onedir.NewPaths(list...), first
 }
 
 // differ names the first file that this rank has otherwise than rank 0.

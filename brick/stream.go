@@ -110,7 +110,7 @@ func (s *stream) enter(i, flag int) bool {
 		return false
 	}
 	if f.file == nil {
-		if f.file, f.err = s.p.open(i, s.jobs[i].Path, flag); f.err != nil {
+		if f.file, f.err = s.p.open(i, s.jobs[i], flag); f.err != nil {
 			s.stop.Store(true)
 			return false
 		}

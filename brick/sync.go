@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -19,10 +20,27 @@ import (
 // there by one of them, through a descriptor of its own. That is what makes an
 // error of earlier write-back visible, and what a network filesystem needs of
 // each client. It is collective, all ranks give the same paths, and it reports
-// the same error on all ranks. A failed fsync is final.
+// the same error on all ranks, also when a node sees other files than rank 0. A failed
+// fsync is final.
 func Durable(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string) error {
 	r := ranks{Comm: c}
-	return r.durable(ctx, fsys, unnamed(paths))
+	jobs := unnamed(paths)
+	if onedir.IsChecked(ctx) {
+		return r.durable(ctx, fsys, jobs)
+	}
+	jobs, err := r.sameJobs(ctx, jobs, nil)
+	if err != nil {
+		return fmt.Errorf("sync files: %w", err)
+	}
+	if err := r.durable(ctx, fsys, jobs); err != nil {
+		return err
+	}
+	several, _, err := onedir.From(ctx).Nodes(ctx, c)
+	if err != nil || !several {
+		return err
+	}
+	// Now that the nodes have handed over what they wrote, all see the same.
+	return r.sameFiles(ctx, fsys, jobs, -1, nil)
 }
 
 // unnamed are jobs that errors call by their paths.
