@@ -68,17 +68,16 @@ func (k *Checkpoint) check() error {
 }
 
 func writeRotating(ctx context.Context, dir, name string, k *Checkpoint, o *options) error {
-	_, err := writeTemporary(o, CheckpointFile(dir, name), func(f *h5.File) error { return writeCheckpoint(ctx, f, k, o) })
+	tmp, err := writeTemporary(o, CheckpointFile(dir, name), func(f *h5.File) error { return writeCheckpoint(ctx, f, k, o) })
 	if err != nil {
 		return err
 	}
-	return publishCheckpoint(ctx, dir, name, o)
+	return publishCheckpoint(ctx, dir, name, tmp, o)
 }
 
 // publishCheckpoint makes the temporary file, which is complete, the last checkpoint.
-func publishCheckpoint(ctx context.Context, dir, name string, o *options) error {
+func publishCheckpoint(ctx context.Context, dir, name, tmp string, o *options) error {
 	last, previous := CheckpointFile(dir, name), PreviousFile(dir, name)
-	tmp := temporary(last)
 	err := rotate(o.fsys, tmp, last, previous, func() (bool, error) { return isCheckpoint(ctx, last) })
 	if err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
@@ -86,16 +85,19 @@ func publishCheckpoint(ctx context.Context, dir, name string, o *options) error 
 	return o.fsys.SyncDir(filepath.Dir(last))
 }
 
-// reserveCheckpoint makes the temporary file of a checkpoint with room for its fields,
+// reserveCheckpoint makes the working file of a checkpoint with room for its fields,
 // and says where that is. After an error there is no such file.
 func reserveCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, o *options) (place, error) {
 	if err := k.check(); err != nil {
 		return place{}, err
 	}
-	tmp := temporary(CheckpointFile(dir, name))
+	tmp, err := o.working(CheckpointFile(dir, name))
+	if err != nil {
+		return place{}, err
+	}
 	own := *o
 	own.reserved = &place{Path: tmp}
-	err := touch(o.fsys, tmp)
+	err = touch(o.fsys, tmp)
 	if err == nil {
 		err = makeFile(tmp, func(f *h5.File) error { return writeCheckpoint(ctx, f, k, &own) })
 		if err != nil {
@@ -106,8 +108,7 @@ func reserveCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, o *
 }
 
 // completeCheckpoint publishes a checkpoint whose fields have come to their place.
-func completeCheckpoint(ctx context.Context, dir, name string, o *options) error {
-	tmp := temporary(CheckpointFile(dir, name))
+func completeCheckpoint(ctx context.Context, dir, name, tmp string, o *options) error {
 	err := change(tmp, complete)
 	if err == nil {
 		err = syncFile(o.fsys, tmp)
@@ -115,7 +116,7 @@ func completeCheckpoint(ctx context.Context, dir, name string, o *options) error
 	if err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
 	}
-	return publishCheckpoint(ctx, dir, name, o)
+	return publishCheckpoint(ctx, dir, name, tmp, o)
 }
 
 // rotate makes last the previous file, if it is worth it, and the temporary one last.

@@ -2,6 +2,7 @@ package runfile
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/record"
 )
@@ -135,6 +137,30 @@ func change(path string, do func(f *h5.File) error) error {
 // temporary is where a file is before it has its name. A run has one writer, so the
 // name is always the same, and a file that a killed writer left doesn't stay.
 func temporary(path string) string { return path + ".tmp" }
+
+// working is where a file is, before it has its name, to which all ranks write. On
+// several nodes no other file had that name: a node may remember for a while what a name
+// led to before, on a network filesystem without locks for that, and would write into the
+// file that was published last.
+func (o *options) working(path string) (string, error) {
+	if !o.apart {
+		return temporary(path), nil
+	}
+	n, err := onedir.NewNonce()
+	return temporary(path + "." + n.String()), err
+}
+
+// isWorking returns the path of which a file that it names is the temporary or the
+// working file.
+func isWorking(file string) (path string, ok bool) {
+	path, ok = strings.CutSuffix(file, temporary(""))
+	if at := len(path) - 2*len(onedir.Nonce{}) - 1; at > 0 && path[at] == '.' {
+		if _, err := hex.DecodeString(path[at+1:]); err == nil {
+			return path[:at], ok
+		}
+	}
+	return path, ok
+}
 
 // writeTemporary makes the temporary file of a path, complete and on the disk. After a
 // failure there is none.

@@ -27,6 +27,7 @@ type options struct {
 	chunkBytes int
 	fsys       vfs.FS
 	reserved   *place // where fields go that others than HDF5 write, nil for none
+	apart      bool   // ranks on several nodes write to working files
 	written    int64  // bytes of numbers and strings handed to HDF5
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -25,8 +24,9 @@ type segmentWriter struct {
 	dir     string
 	name    string // of the run
 	path    string
-	began   bool // the file at the path is this one's
-	working bool // there is a working file
+	tmp     string // the working file
+	began   bool   // the file at the path is this one's
+	working bool   // there is a working file
 	cloned  vfs.Cloned
 
 	// What the file at the path has.
@@ -38,7 +38,8 @@ type segmentWriter struct {
 // newSegmentWriter begins the segment of a number. What is at its path is replaced by
 // what is published first, and not before.
 func newSegmentWriter(dir, name string, number int, o *options) *segmentWriter {
-	return &segmentWriter{o: o, dir: dir, name: name, path: SegmentFile(dir, name, number)}
+	path := SegmentFile(dir, name, number)
+	return &segmentWriter{o: o, dir: dir, name: name, path: path, tmp: temporary(path)}
 }
 
 // removeLeftovers removes the working files that killed runs of the name left. The
@@ -49,8 +50,12 @@ func removeLeftovers(fsys vfs.FS, dir, name string) error {
 		return err
 	}
 	for _, e := range entries {
-		segment, ok := strings.CutSuffix(e.Name(), temporary(""))
-		if _, ours := segmentNumber(segment, name); !ok || !ours {
+		path, ok := isWorking(e.Name())
+		_, segment := segmentNumber(path, name)
+		// The temporary file of a checkpoint is replaced by the next one, and only
+		// working files of several nodes have names of their own.
+		checkpoint := path == CheckpointFile("", name) && e.Name() != temporary(path)
+		if !ok || !segment && !checkpoint {
 			continue
 		}
 		if err := remove(fsys, filepath.Join(dir, e.Name())); err != nil {
@@ -64,7 +69,6 @@ func removeLeftovers(fsys vfs.FS, dir, name string) error {
 // and the present settings of add. An error leaves the path as it was, unless it matches
 // errUnsynced, and removes the working file.
 func (w *segmentWriter) publish(ctx context.Context, add *Solution) error {
-	tmp := temporary(w.path)
 	err := w.change(ctx, add, func(f *h5.File) error {
 		if err := w.add(ctx, f, add); err != nil {
 			return err
@@ -72,10 +76,10 @@ func (w *segmentWriter) publish(ctx context.Context, add *Solution) error {
 		return complete(f)
 	})
 	if err == nil {
-		err = syncFile(w.o.fsys, tmp)
+		err = syncFile(w.o.fsys, w.tmp)
 	}
 	if err == nil {
-		err = w.o.fsys.Rename(tmp, w.path)
+		err = w.o.fsys.Rename(w.tmp, w.path)
 	}
 	if err != nil {
 		return errors.Join(err, w.discard())
@@ -93,7 +97,7 @@ func (w *segmentWriter) publish(ctx context.Context, add *Solution) error {
 // discard removes the working file.
 func (w *segmentWriter) discard() error {
 	w.working, w.fields = false, 0
-	return remove(w.o.fsys, temporary(w.path))
+	return remove(w.o.fsys, w.tmp)
 }
 
 // change opens the working file, and makes it if there is none.
@@ -101,34 +105,36 @@ func (w *segmentWriter) change(ctx context.Context, add *Solution, do func(f *h5
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	tmp := temporary(w.path)
 	if w.working {
-		return change(tmp, do)
+		return change(w.tmp, do)
+	}
+	var err error
+	if w.tmp, err = w.o.working(w.path); err != nil {
+		return err
 	}
 	if !w.began {
 		if err := removeLeftovers(w.o.fsys, w.dir, w.name); err != nil {
 			return err
 		}
-		if err := touch(w.o.fsys, tmp); err != nil {
+		if err := touch(w.o.fsys, w.tmp); err != nil {
 			return err
 		}
 		w.working = true
-		return makeFile(tmp, func(f *h5.File) error {
+		return makeFile(w.tmp, func(f *h5.File) error {
 			if err := w.head(ctx, f, add); err != nil {
 				return err
 			}
 			return do(f)
 		})
 	}
-	if err := remove(w.o.fsys, tmp); err != nil {
+	if err := remove(w.o.fsys, w.tmp); err != nil {
 		return err
 	}
-	var err error
-	if w.cloned, err = vfs.Clone(w.o.fsys, w.path, tmp, 0o666); err != nil {
+	if w.cloned, err = vfs.Clone(w.o.fsys, w.path, w.tmp, 0o666); err != nil {
 		return err
 	}
 	w.working = true
-	return change(tmp, func(f *h5.File) error {
+	return change(w.tmp, func(f *h5.File) error {
 		if err := w.check(f, add); err != nil {
 			return err
 		}
@@ -152,7 +158,7 @@ func (w *segmentWriter) head(ctx context.Context, f *h5.File, add *Solution) err
 // fields, and says where. Others than HDF5 write them, before anything else is called
 // but discard. After an error there is no working file.
 func (w *segmentWriter) reserve(ctx context.Context, head *Solution) (place, error) {
-	p := place{Path: temporary(w.path)}
+	p := place{}
 	err := w.change(ctx, head, func(f *h5.File) error {
 		if err := needGroup(f, "unknowns"); err != nil {
 			return err
@@ -172,7 +178,20 @@ func (w *segmentWriter) reserve(ctx context.Context, head *Solution) (place, err
 		return place{}, errors.Join(err, w.discard())
 	}
 	w.fields++
+	p.Path = w.tmp
 	return p, nil
+}
+
+// sessionPath is where a file names its session.
+const sessionPath = "settings/environment/" + sessionKey
+
+// readSession returns the name of the session that wrote a file, "" where it has none.
+func readSession(f *h5.File) (string, error) {
+	has, err := f.Exists(sessionPath)
+	if err != nil || !has {
+		return "", err
+	}
+	return f.ReadString(sessionPath)
 }
 
 // check makes sure that what is to be added to is what was published: nobody else has
@@ -185,17 +204,12 @@ func (w *segmentWriter) check(f *h5.File, add *Solution) error {
 	if err != nil {
 		return err
 	}
-	var there string
-	path := h5.Join("settings/environment", sessionKey)
-	if has, err := f.Exists(path); err != nil {
+	there, err := readSession(f)
+	if err != nil {
 		return err
-	} else if has {
-		if there, err = f.ReadString(path); err != nil {
-			return err
-		}
 	}
 	if there != own {
-		return in(w.path, path, ErrMismatch, "it is of the session %q, and this is %q: something else has changed the file", there, own)
+		return in(w.path, sessionPath, ErrMismatch, "it is of the session %q, and this is %q: something else has changed the file", there, own)
 	}
 	for _, d := range []struct {
 		path string

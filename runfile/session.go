@@ -83,6 +83,7 @@ type Session struct {
 	length    float64 // of the last attempt
 	summary   Summary // of the run, this segment included
 	hasFields bool
+	allWrite  bool  // files of the run hold fields
 	reserved  int   // states of fields that are in the working file alone
 	working   place // that file, on rank 0
 

@@ -15,17 +15,44 @@ import (
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
-// disk is the store of a run in a directory.
+// disk is the store of a run in a directory. The program may change its working directory
+// while the run goes on: what was relative to it is so to the one at the beginning.
 type disk struct {
-	dir, name  string
+	given, dir string // the directory as the caller gave it, and absolute
+	name       string
 	log        *slog.Logger
 	fsys       vfs.FS
-	chunkBytes int // of fields
+	chunkBytes int    // of fields
+	apart      bool   // the ranks are on several nodes
+	work       string // working directory at the beginning
+	lost       error  // it isn't known
+
+	checkpointTmp string // the working file of the checkpoint
 }
 
 func newDisk(dir, name string, log *slog.Logger) *disk {
-	return &disk{dir, name, log, vfs.OS, chunkBytes}
+	d := &disk{given: dir, name: name, log: log, fsys: vfs.OS, chunkBytes: chunkBytes}
+	if d.work, d.lost = os.Getwd(); d.lost != nil {
+		d.lost = fmt.Errorf("working directory: %w", d.lost)
+	}
+	d.dir = d.absolute(dir)
+	return d
 }
+
+// absolute makes a path absolute that the caller gave.
+func (d *disk) absolute(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return d.work + string(filepath.Separator) + path
+}
+
+// shown is a path in the directory as the caller would give it.
+func (d *disk) shown(path string) string { return filepath.Join(d.given, filepath.Base(path)) }
+
+func (d *disk) directory() string { return d.dir }
+
+func (d *disk) onNodes() { d.apart = true }
 
 func (d *disk) warn() Option {
 	return Warn(func(text string) { d.log.Warn(text) })
@@ -36,6 +63,9 @@ func (d *disk) warn() Option {
 func (d *disk) lock() (func() error, error) {
 	if !h5.Enabled {
 		return nil, ErrNoHDF5
+	}
+	if d.lost != nil {
+		return nil, d.lost
 	}
 	if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
 		return nil, err
@@ -74,11 +104,18 @@ func makeDirectory(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(parent)
 }
 
-func (d *disk) segments() ([]Segment, error) { return segmentFiles(d.fsys, d.dir, d.name) }
+// segments has the paths as the caller would give them, as all that is shown.
+func (d *disk) segments() ([]Segment, error) {
+	list, err := segmentFiles(d.fsys, d.dir, d.name)
+	for i := range list {
+		list[i].File = SegmentFile(d.given, d.name, list[i].Number)
+	}
+	return list, err
+}
 
 // owns compares directories as the system does, and names as they are.
 func (d *disk) owns(file string) bool {
-	there, err := os.Stat(filepath.Dir(file))
+	there, err := os.Stat(filepath.Dir(d.absolute(file)))
 	if err != nil {
 		return false
 	}
@@ -92,11 +129,15 @@ func (d *disk) owns(file string) bool {
 }
 
 func (d *disk) settings(ctx context.Context, file string) (record.Record, error) {
-	return ReadSettings(ctx, file, d.warn())
+	return ReadSettings(ctx, d.absolute(file), d.warn())
 }
 
 func (d *disk) checkpoint(ctx context.Context) (*Checkpoint, error) {
-	return ReadCheckpoint(ctx, d.dir, d.name, d.warn())
+	k, err := ReadCheckpoint(ctx, d.dir, d.name, d.warn())
+	if k != nil {
+		k.File = d.shown(k.File)
+	}
+	return k, err
 }
 
 func (d *disk) previous(ctx context.Context) (*Checkpoint, error) {
@@ -107,11 +148,13 @@ func (d *disk) previous(ctx context.Context) (*Checkpoint, error) {
 	k, err := o.checkpointAt(ctx, PreviousFile(d.dir, d.name))
 	if k != nil {
 		k.Previous = true
+		k.File = d.shown(k.File)
 	}
 	return k, err
 }
 
 func (d *disk) setAside(file string) (string, error) {
+	file = d.absolute(file)
 	for n := 1; ; n++ {
 		to := file + ".superseded"
 		if n > 1 {
@@ -126,23 +169,27 @@ func (d *disk) setAside(file string) (string, error) {
 		case err != nil:
 			return "", err
 		}
-		return to, d.fsys.SyncDir(filepath.Dir(file))
+		return d.shown(to), d.fsys.SyncDir(filepath.Dir(file))
 	}
 }
 
 func (d *disk) state(ctx context.Context, file string, number int) (*Checkpoint, error) {
 	counted := func(o *options) error { o.stateBase = 1; return nil } // as Config.FromState is
-	return ReadState(ctx, file, State(number), counted, d.warn())
+	k, err := ReadState(ctx, d.absolute(file), State(number), counted, d.warn())
+	if k != nil {
+		k.File = file
+	}
+	return k, err
 }
 
-func (d *disk) exists(file string) (bool, error) { return vfs.Exists(d.fsys, file) }
+func (d *disk) exists(file string) (bool, error) { return vfs.Exists(d.fsys, d.absolute(file)) }
 
 func (d *disk) filesystem() vfs.FS { return d.fsys }
 
 func (d *disk) options(opts ...Option) (*options, error) {
 	o, err := newOptions(append(opts, d.warn()))
 	if err == nil {
-		o.fsys, o.chunkBytes = d.fsys, d.chunkBytes
+		o.fsys, o.chunkBytes, o.apart = d.fsys, d.chunkBytes, d.apart
 	}
 	return o, err
 }
@@ -171,7 +218,9 @@ func (d *disk) reserveCheckpoint(ctx context.Context, k *Checkpoint) (place, err
 	if err != nil {
 		return place{}, err
 	}
-	return reserveCheckpoint(ctx, d.dir, d.name, k, o)
+	p, err := reserveCheckpoint(ctx, d.dir, d.name, k, o)
+	d.checkpointTmp = p.Path
+	return p, err
 }
 
 func (d *disk) completeCheckpoint(ctx context.Context) error {
@@ -179,9 +228,12 @@ func (d *disk) completeCheckpoint(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return completeCheckpoint(ctx, d.dir, d.name, o)
+	return completeCheckpoint(ctx, d.dir, d.name, d.checkpointTmp, o)
 }
 
 func (d *disk) discardCheckpoint() error {
-	return remove(d.fsys, temporary(CheckpointFile(d.dir, d.name)))
+	if d.checkpointTmp == "" {
+		return nil
+	}
+	return remove(d.fsys, d.checkpointTmp)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -332,7 +333,7 @@ func (b *fieldBricks) write(ctx context.Context, from *place) error {
 			}
 			jobs = append(jobs, brick.WriteJob{Name: fmt.Sprintf("field %q", s.name), Path: p.Path, Source: source, Within: true, Offset: s.Offset})
 		}
-		_, err := plan.Write(ctx, jobs)
+		_, err := plan.Write(onedir.Checked(ctx), jobs)
 		return err
 	})
 }
@@ -361,7 +362,7 @@ func (b *fieldBricks) sync(ctx context.Context, from *place) error {
 	if err := b.share(ctx, from, &p); err != nil {
 		return err
 	}
-	return brick.Durable(ctx, b.c, b.fsys, []string{p.Path})
+	return brick.Durable(onedir.Checked(ctx), b.c, b.fsys, []string{p.Path})
 }
 
 // close frees what the ranks moved cells with.
@@ -497,7 +498,9 @@ func (b *fieldBricks) read(ctx context.Context, from *storedFields) error {
 		}
 		return nil
 	})
-	if err := b.c.Agree(ctx, err); err != nil {
+	// The file may be in any directory.
+	err = onedir.From(ctx).Same(ctx, b.c, err, "the file "+s.Place.Path, func() (onedir.Digest, error) { return b.identity(ctx, &s) })
+	if err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -529,6 +532,23 @@ func (b *fieldBricks) read(ctx context.Context, from *storedFields) error {
 	}), func() error { return from.unchanged() })
 }
 
+// identity tells the file of stored fields from others: its session, if it is of one,
+// saved one state for each time, and beside that its size and some of its content count.
+func (b *fieldBricks) identity(ctx context.Context, s *storedFields) (d onedir.Digest, err error) {
+	if d, err = onedir.Sample(b.fsys, []onedir.Part{{Path: s.Place.Path, Length: -1}}); err != nil {
+		return d, err
+	}
+	return d, withFile(ctx, s.Place.Path, func(f *h5.File, _ root) error {
+		time := make([]float64, 1)
+		if err := h5.ReadSlab(f, "time", time, []int{s.Index}, []int{1}); err != nil {
+			return err
+		}
+		session, err := readSession(f)
+		d = onedir.DigestOf(d[:], pack.Bytes(time), []byte(session))
+		return err
+	})
+}
+
 // checkSink only checks cells.
 type checkSink struct{ pack.Sink }
 
@@ -545,7 +565,7 @@ func (b *fieldBricks) readInto(ctx context.Context, s *storedFields, sinks map[s
 			}
 			jobs = append(jobs, brick.ReadJob{Name: fmt.Sprintf("field %q", t.name), Path: s.Place.Path, Sink: sink, Within: true, Offset: t.Offset})
 		}
-		_, err := plan.Read(ctx, jobs)
+		_, err := plan.Read(onedir.Checked(ctx), jobs)
 		return err
 	})
 	if err != nil {

@@ -138,6 +138,10 @@ func (m *memory) write(what string, do func()) error {
 
 func (m *memory) filesystem() vfs.FS { return vfs.OS }
 
+func (m *memory) directory() string { return "" }
+
+func (m *memory) onNodes() {}
+
 func (m *memory) segment(number int) (segmentFile, error) {
 	return &memorySegment{m: m, number: number}, nil
 }

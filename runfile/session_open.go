@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -97,13 +98,17 @@ func (s *Session) agree(ctx context.Context) error {
 			names = append(names, u.Name)
 		}
 	}
+	s.allWrite = len(names) > 0
 	s.hasFields = slices.ContainsFunc(s.cfg.Layout.Unknowns, func(u Unknown) bool { return u.Kind == Field })
 	return s.fields.know(ctx, names)
 }
 
 func (s *Session) open(ctx context.Context) error {
-	err := s.settle(ctx, func() (err error) {
-		if s.release, err = s.store.lock(); err != nil {
+	if err := s.oneDirectory(ctx); err != nil {
+		return err
+	}
+	err := s.settle(ctx, func() error {
+		if err := s.lock(); err != nil {
 			return err
 		}
 		return s.plan(ctx)
@@ -144,6 +149,32 @@ func (s *Session) settle(ctx context.Context, plan func() error) error {
 		return err
 	}
 	return s.c.Agree(ctx, decodeStart(text, &s.start))
+}
+
+// lock keeps other runs of the name away, on rank 0.
+func (s *Session) lock() (err error) {
+	if s.release == nil {
+		s.release, err = s.store.lock()
+	}
+	return err
+}
+
+// oneDirectory makes sure, where ranks on several nodes are to write fields, that all of
+// them see the directory that rank 0 has locked. Nothing in it has been looked at before.
+// Without fields rank 0 is alone with the files.
+func (s *Session) oneDirectory(ctx context.Context) error {
+	if !s.allWrite {
+		return nil
+	}
+	look := onedir.From(ctx)
+	several, _, err := look.Nodes(ctx, s.c)
+	if err != nil || !several {
+		return err
+	}
+	s.store.onNodes()
+	return look.Directory(ctx, s.c, s.store.filesystem(), s.log, func() (string, error) {
+		return s.store.directory(), s.lock()
+	})
 }
 
 // inputs are what all ranks must give alike.

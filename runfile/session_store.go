@@ -40,8 +40,12 @@ type store interface {
 	completeCheckpoint(ctx context.Context) error
 	discardCheckpoint() error
 
-	// filesystem is where all ranks find the files.
+	// filesystem is where all ranks find the files, directory where they are in it; empty
+	// where they are in none.
 	filesystem() vfs.FS
+	directory() string
+	// onNodes says that the ranks are on several nodes.
+	onNodes()
 }
 
 // segmentFile is the output of a segment while the session goes on.
