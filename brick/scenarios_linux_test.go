@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
 	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // scenario is something that two ranks go through with a driver.
@@ -46,6 +48,7 @@ var scenarios = []scenario{
 	{name: "a failure in an earlier batch closes the later one", run: earlierBatch},
 	{name: "a path that is bad on rank 0 only", run: badPath(0), processes: true},
 	{name: "a path that is bad on rank 1 only", run: badPath(1), processes: true},
+	{name: "working directories that differ", run: workingDirectories, processes: true},
 	{name: "a lack of descriptors on one rank", run: fewDescriptors, processes: true, mpiio: true}, // for good: the last one
 }
 
@@ -283,8 +286,12 @@ type broken struct{}
 
 func (broken) ReadCells(dst []byte, first int64) error { return errors.New("out of order") }
 
-// Ranks with different working directories see different files under one relative
-// path: an error, where some implementations of MPI_File_open wait for ever.
+// elsewhere leads to another directory in each process, as a path does that is local to
+// a node: a relative path doesn't.
+const elsewhere = "/proc/self/cwd/"
+
+// Ranks that see different files under one path: an error, where some implementations of
+// MPI_File_open wait for ever.
 func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
 	return func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
 		for _, sub := range []string{"sub", "other"} {
@@ -300,11 +307,11 @@ func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir strin
 		chdir(dir)
 		defer chdir(t.TempDir())
 		write := func() error {
-			_, err := p.Write(t.Context(), slabs("sub", 2))
+			_, err := p.Write(t.Context(), slabs(elsewhere+"sub", 2))
 			return err
 		}
 		read := func() error {
-			_, err := p.Read(t.Context(), []brick.ReadJob{{Name: "field 0", Path: "sub/0.bin",
+			_, err := p.Read(t.Context(), []brick.ReadJob{{Name: "field 0", Path: elsewhere + "sub/0.bin",
 				Sink: brick.SinkFunc(func(src []byte, first int64) error { return nil })}})
 			return err
 		}
@@ -337,6 +344,48 @@ func badPath(bad int) func(t *mpitest.T, c *comm.Comm, d brick.Driver, dir strin
 		if err := errors.Join(write(), read()); err != nil {
 			t.Errorf("after that: %v", err)
 		}
+	}
+}
+
+// A relative path is relative to rank 0's working directory, on all ranks.
+func workingDirectories(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) {
+	own := filepath.Join(dir, fmt.Sprint("cwd", c.Rank()))
+	if err := os.MkdirAll(filepath.Join(own, "sub"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chdir(own); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chdir(t.TempDir())
+	p := slabPlan(t, c, brick.Using(d))
+	defer p.Close()
+	jobs := slabs("sub", 2)
+	paths := []string{jobs[0].Path, jobs[1].Path}
+	wrote, err := p.Write(t.Context(), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if jobs[0].Path != paths[0] {
+		t.Errorf("the caller's path is %s now", jobs[0].Path)
+	}
+	reads := make([]brick.ReadJob, 2)
+	for i := range reads {
+		reads[i] = brick.ReadJob{Path: paths[i], Sink: brick.SinkFunc(func([]byte, int64) error { return nil })}
+	}
+	read, err := p.Read(t.Context(), reads)
+	if err != nil || !slices.Equal(read, wrote) {
+		t.Errorf("read %x, %v: wrote %x", read, err, wrote)
+	}
+	sums, err := brick.Checksums(t.Context(), c, vfs.OS, paths, p.FileSize())
+	if err != nil || !slices.Equal(sums, wrote) {
+		t.Errorf("checksums %x, %v: wrote %x", sums, err, wrote)
+	}
+	if err := brick.Durable(t.Context(), c, vfs.OS, paths); err != nil {
+		t.Error(err)
+	}
+	there, err := os.ReadDir("sub")
+	if err != nil || len(there) != map[bool]int{true: 2, false: 0}[c.Rank() == 0] {
+		t.Errorf("rank %d has %v, %v", c.Rank(), there, err)
 	}
 }
 
