@@ -198,31 +198,38 @@ func (l *load) readHead(ctx context.Context) error {
 			return err
 		})
 	}
-	return l.o.look.Same(ctx, l.c, err, "the bundle "+l.dir, l.identity)
+	return l.o.sameBundle(ctx, l.c, err, l.path, l.want.Fields)
 }
 
-// identity tells the bundle from others. What is written in checksums.txt tells the
-// fields apart, and without that some of their content. Its errors are those of the
-// system: another node's view says nothing about the bundle of rank 0.
-func (l *load) identity() (onedir.Digest, error) {
-	metadata, err := vfs.ReadFile(l.o.fs, filepath.Join(l.path, metadataFile), maxMetadataBytes)
+// sameBundle is the agreement that no rank has an error and that all nodes see the
+// bundle that rank 0 sees.
+func (o *options) sameBundle(ctx context.Context, c *comm.Comm, own error, dir string, fields []field.Named) error {
+	return o.look.Same(ctx, c, own, "the bundle "+dir, func() (onedir.Digest, error) { return identity(o.fs, dir, fields) })
+}
+
+// identity tells a bundle from others. What is written in checksums.txt tells the
+// fields apart, and without that some of the content of those that are wanted. Its
+// errors are those of the system: another node's view says nothing about the bundle of
+// rank 0.
+func identity(fsys vfs.FS, dir string, fields []field.Named) (onedir.Digest, error) {
+	metadata, err := vfs.ReadFile(fsys, filepath.Join(dir, metadataFile), maxMetadataBytes)
 	if err != nil {
 		return onedir.Digest{}, err
 	}
-	sums, err := vfs.ReadFile(l.o.fs, filepath.Join(l.path, checksumsFile), maxChecksumsBytes)
+	sums, err := vfs.ReadFile(fsys, filepath.Join(dir, checksumsFile), maxChecksumsBytes)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return onedir.DigestOf(metadata, sums), err
 	}
 	var parts []onedir.Part
-	for _, f := range l.want.Fields {
-		parts = append(parts, onedir.Part{Path: l.fieldFile(f.ID), Length: -1})
+	for _, f := range fields {
+		parts = append(parts, onedir.Part{Path: fieldFile(dir, f.ID), Length: -1})
 	}
-	fields, err := onedir.Sample(l.o.fs, parts)
-	return onedir.DigestOf(metadata, fields[:]), err
+	cells, err := onedir.Sample(fsys, parts)
+	return onedir.DigestOf(metadata, cells[:]), err
 }
 
-func (l *load) fieldFile(id string) string {
-	return filepath.Join(l.path, filepath.FromSlash(fieldPath(id)))
+func fieldFile(dir, id string) string {
+	return filepath.Join(dir, filepath.FromSlash(fieldPath(id)))
 }
 
 // inspect checks the structure of the bundle, and encodes what is small and what
@@ -334,7 +341,7 @@ func (l *load) jobs(sink func(i int) brick.Sink) []brick.ReadJob {
 	for i, f := range l.want.Fields {
 		jobs[i] = brick.ReadJob{
 			Name: "field " + strconv.Quote(f.ID),
-			Path: l.fieldFile(f.ID),
+			Path: fieldFile(l.path, f.ID),
 			Sink: sink(i),
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 )
 
 // Restore starts the solver as the configuration's restart_from says. It is
@@ -100,7 +102,7 @@ func (s *Service) ownName(n int64) error {
 // for a damaged one must not touch the fields when there are others to try.
 func (s *Service) loadVerified(ctx context.Context, path string, v Solver) (*Loaded, error) {
 	if s.o.inPlace {
-		if err := s.verify(ctx, path); err != nil {
+		if err := s.verify(ctx, path, v.Fields); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +111,7 @@ func (s *Service) loadVerified(ctx context.Context, path string, v Solver) (*Loa
 
 // verify compares all fields of a bundle with their checksums, read by all ranks
 // together. What is small is verified by every load.
-func (s *Service) verify(ctx context.Context, path string) error {
+func (s *Service) verify(ctx context.Context, path string, fields []field.Named) error {
 	var todo struct {
 		Size  int64
 		Files []fileChecksum
@@ -130,11 +132,18 @@ func (s *Service) verify(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	several, _, err := s.o.look.Nodes(ctx, s.c)
+	if err == nil && several { // or a sum of two bundles would call one of them damaged
+		err = s.o.sameBundle(ctx, s.c, nil, path, fields)
+	}
+	if err != nil {
+		return err
+	}
 	paths := make([]string, len(todo.Files))
 	for i, f := range todo.Files {
 		paths[i] = filepath.Join(path, filepath.FromSlash(f.Path))
 	}
-	crcs, err := brick.Checksums(ctx, s.c, s.o.fs, paths, todo.Size)
+	crcs, err := brick.Checksums(onedir.Checked(ctx), s.c, s.o.fs, paths, todo.Size)
 	if err != nil {
 		return err
 	}
