@@ -41,7 +41,6 @@ func onNodes(t *testing.T, nodes []int, views [2]vfs.FS, f func(j nodesJob) erro
 		j := nodesJob{onedir.With(t.Context(), onedirtest.Nodes(nodes...)), c, views[nodes[c.Rank()]], nil}
 		box := grid.Box{Low: [3]int{0, 0, c.Rank()}, Size: [3]int{8, 1, 1}}
 		var err error
-		// Ranks of several nodes have no memory in common.
 		j.plan, err = brick.NewPlan(j.ctx, c, [3]int{8, 1, len(nodes)}, box, brick.Float64, brick.Filesystem(j.fsys), brick.Using(brick.POSIX))
 		if err != nil {
 			return err
@@ -152,6 +151,9 @@ func TestOnSeveralNodesFilesAreThoseOfRankZero(t *testing.T) {
 					rank := slices.IndexFunc(nodes, func(n int) bool { return n != nodes[0] })
 					want := fmt.Sprintf("rank %d: ", rank)
 					text := "node " + host + " does not see "
+					if tc.name == "durable" && name != "leftovers" {
+						text = `sync "/data/a.bin"` // which fails by itself
+					}
 					if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), text) {
 						t.Errorf("error is %v, want one with %q and %q", err, want, text)
 					}

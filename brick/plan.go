@@ -10,6 +10,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/shm"
 )
 
@@ -113,7 +114,7 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 		Array:    []setting{{"the size", fmt.Sprint(size)}, {"the element", elem.String()}},
 		Settings: p.opt.settings(),
 	}
-	if _, mine.Node, err = p.c.Node(ctx); err != nil {
+	if _, mine.Node, err = onedir.From(ctx).Place(ctx, c); err != nil {
 		return nil, err
 	}
 	text, _ := json.Marshal(mine) // plain numbers and strings: it can't fail

@@ -53,7 +53,7 @@ func unnamed(paths []string) []job {
 }
 
 func (r *ranks) durable(ctx context.Context, fsys vfs.FS, jobs []job) error {
-	rank, ranks, err := r.Node(context.WithoutCancel(ctx)) // the first call is collective
+	rank, ranks, err := onedir.From(ctx).Place(context.WithoutCancel(ctx), r.Comm) // the first call is collective
 	if err != nil {
 		return err
 	}

@@ -370,8 +370,10 @@ func TestAChangedSegmentIsNotAddedTo(t *testing.T) {
 // stay.
 func TestWorkingFilesOfKilledRunsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
-	mine := []string{"run.segment0001.h5.tmp", "run.segment0003.h5.tmp"}
-	others := []string{"run.segment1.h5.tmp", "run2.segment0001.h5.tmp", "run.segment0001.h5.other", "notes.tmp"}
+	nonce := strings.Repeat("0f", 16)
+	mine := []string{"run.segment0001.h5.tmp", "run.segment0003.h5.tmp", "run.segment0001.h5." + nonce + ".tmp", "run.checkpoint.h5." + nonce + ".tmp"}
+	others := []string{"run.segment1.h5.tmp", "run2.segment0001.h5.tmp", "run.segment0001.h5.other", "notes.tmp",
+		"run.segment0001.h5." + nonce, "run.segment0001.h5." + nonce[1:] + ".tmp", "run2.checkpoint.h5." + nonce + ".tmp", nonce + ".tmp"}
 	for _, name := range slices.Concat(mine, others) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("left"), 0o666); err != nil {
 			t.Fatal(err)

@@ -56,15 +56,19 @@ func Checked(ctx context.Context) context.Context { return context.WithValue(ctx
 // IsChecked reports whether the caller has made sure of the files.
 func IsChecked(ctx context.Context) bool { return ctx.Value(checkedKey) != nil }
 
+// Place is [comm.Comm.Node], or what stands for it.
+func (l Look) Place(ctx context.Context, c *comm.Comm) (rank, size int, err error) {
+	if l.Node != nil {
+		return l.Node(c, ctx)
+	}
+	return c.Node(ctx)
+}
+
 // Nodes reports whether the ranks are on several nodes, which all ranks get alike, and
 // whether this rank looks for its node: the lowest one of each node but rank 0's. It is
 // collective at the first call for a communicator, as [comm.Comm.Node].
 func (l Look) Nodes(ctx context.Context, c *comm.Comm) (several, looks bool, err error) {
-	place := l.Node
-	if place == nil {
-		place = (*comm.Comm).Node
-	}
-	rank, size, err := place(c, ctx)
+	rank, size, err := l.Place(ctx, c)
 	if err != nil {
 		return false, false, err
 	}
