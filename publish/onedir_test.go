@@ -20,54 +20,54 @@ import (
 // nodeCall is a collective call on files, of a solver that is at increment 1.
 type nodeCall struct {
 	name  string
-	reads bool   // what is there, in the directory /data/ckpt
-	text  string // of the error where a node sees another directory
-	call  func(c *comm.Comm, s *testSolver, opts ...Option) error
+	reads bool   // what is in the directory
+	text  string // of the error where a node sees another one, which DIR stands for
+	call  func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error
 }
 
 var nodeCalls = []nodeCall{
-	{"SaveBundle", false, "the staging directory", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		return SaveBundle(context.Background(), c, "/data/ckpt/b", s.state(), opts...)
+	{"SaveBundle", false, "the staging directory", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		return SaveBundle(context.Background(), c, dir+"/b", s.state(), opts...)
 	}},
-	{"Directory", false, "the staging directory", func(c *comm.Comm, s *testSolver, opts ...Option) error {
+	{"Directory", false, "the staging directory", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
 		meta, _, err := s.state().metadata()
 		if err != nil {
 			return err
 		}
-		return Directory(context.Background(), c, "/data/ckpt/b", meta, func(context.Context, string) error {
+		return Directory(context.Background(), c, dir+"/b", meta, func(context.Context, string) error {
 			return errors.New("a rank writes")
 		}, opts...)
 	}},
-	{"NewService", false, "the directory /data/ckpt ", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		service, err := NewService(context.Background(), c, serviceConfig(""), opts...)
+	{"NewService", false, "the directory DIR ", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		service, err := NewService(context.Background(), c, Config{Checkpoint: CheckpointConfig{Every: 10, Directory: dir}}, opts...)
 		if err == nil {
 			service.Close()
 		}
 		return err
 	}},
-	{"NewDumps", false, "the directory /data/ckpt ", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		d, err := NewDumps(context.Background(), c, "/data/ckpt/phi_%d.bin", s.named()[0], opts...)
+	{"NewDumps", false, "the directory DIR ", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		d, err := NewDumps(context.Background(), c, dir+"/phi_%d.bin", s.named()[0], opts...)
 		if err == nil {
 			d.Close()
 		}
 		return err
 	}},
-	{"LoadBundle", true, "the bundle /data/ckpt/step_10", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		_, err := LoadBundle(context.Background(), c, "/data/ckpt/step_10", Request{Fields: s.named()}, opts...)
+	{"LoadBundle", true, "the bundle DIR/step_10", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		_, err := LoadBundle(context.Background(), c, dir+"/step_10", Request{Fields: s.named()}, opts...)
 		return err
 	}},
-	{"LoadBundle in place", true, "the bundle /data/ckpt/step_10", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		_, err := LoadBundle(context.Background(), c, "/data/ckpt/step_10", Request{Fields: s.named()}, append(opts, InPlace())...)
+	{"LoadBundle in place", true, "the bundle DIR/step_10", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		_, err := LoadBundle(context.Background(), c, dir+"/step_10", Request{Fields: s.named()}, append(opts, InPlace())...)
 		return err
 	}},
-	{"Restore from a path", true, "the bundle /data/ckpt/step_10", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		return restoreOff(c, s, Config{RestartFrom: "/data/ckpt/step_10"}, opts...)
+	{"Restore from a path", true, "the bundle DIR/step_10", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		return restoreOff(c, s, Config{RestartFrom: dir + "/step_10"}, opts...)
 	}},
-	{"Restore the latest", true, "the bundle /data/ckpt/step_10", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		return restoreOff(c, s, Config{RestartFrom: Latest, Checkpoint: CheckpointConfig{Directory: "/data/ckpt"}}, opts...)
+	{"Restore the latest", true, "the bundle DIR/step_10", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		return restoreOff(c, s, Config{RestartFrom: Latest, Checkpoint: CheckpointConfig{Directory: dir}}, opts...)
 	}},
-	{"Restore the latest in place", true, "the bundle /data/ckpt/step_10", func(c *comm.Comm, s *testSolver, opts ...Option) error {
-		return restoreOff(c, s, Config{RestartFrom: Latest, Checkpoint: CheckpointConfig{Directory: "/data/ckpt"}}, append(opts, InPlace())...)
+	{"Restore the latest in place", true, "the bundle DIR/step_10", func(c *comm.Comm, s *testSolver, dir string, opts ...Option) error {
+		return restoreOff(c, s, Config{RestartFrom: Latest, Checkpoint: CheckpointConfig{Directory: dir}}, append(opts, InPlace())...)
 	}},
 }
 
@@ -142,13 +142,13 @@ func TestEveryCallFindsOutThatANodeSeesAnotherDirectory(t *testing.T) {
 						if err := c.Agree(context.Background(), err); err != nil {
 							return err
 						}
-						err = tc.call(c, s, onNodes(nodes...), Filesystem(files[nodes[c.Rank()]]))
+						err = tc.call(c, s, "/data/ckpt", onNodes(nodes...), Filesystem(files[nodes[c.Rank()]]))
 						if err := s.check(1); err != nil {
 							t.Errorf("the solver has changed: %v", err)
 						}
 						return err
 					})
-					wantError(t, err, nil, "rank 1: ", "node "+host+" does not see "+tc.text, "local to a node")
+					wantError(t, err, nil, "rank 1: ", "node "+host+" does not see "+strings.ReplaceAll(tc.text, "DIR", "/data/ckpt"), "local to a node")
 					for i, fsys := range files {
 						sameFiles(t, fsys, before[i])
 					}
@@ -178,7 +178,7 @@ func TestANodeMayHaveTheSameBundle(t *testing.T) {
 				if err := c.Agree(context.Background(), err); err != nil {
 					return err
 				}
-				if err := tc.call(c, s, onNodes(0, 1), Filesystem(files[c.Rank()])); err != nil {
+				if err := tc.call(c, s, "/data/ckpt", onNodes(0, 1), Filesystem(files[c.Rank()])); err != nil {
 					return err
 				}
 				s.clock, s.results = testClock{10, testTime(10)}, 20

@@ -40,6 +40,16 @@ func Watch(d time.Duration) Option {
 	}
 }
 
+// Apart makes a rank see a directory of its own where the others see the directory name
+// of TempDir, as on a node on which a path is local: an empty one, in memory. It takes
+// Linux, root and MPI; [T.IsApart] tells whether it has come so.
+func Apart(rank int, name string) Option {
+	return func(j *Job) { j.env = append(j.env, fmt.Sprintf("%s=%d %s", envApart, rank, name)) }
+}
+
+// apartDone is in place of the rank when its process has the directory.
+const apartDone = "done"
+
 // A Component is a library for collective files that a test can choose.
 type Component struct {
 	Name    string
@@ -71,6 +81,7 @@ const (
 	envProgram = "FIELDSTONE_MPITEST_PROGRAM" // or the program
 	envRanks   = "FIELDSTONE_MPITEST_RANKS"   // of a program without MPI: its goroutines
 	envWatch   = "FIELDSTONE_MPITEST_WATCH"
+	envApart   = "FIELDSTONE_MPITEST_APART" // rank and directory
 )
 
 func isRank() bool { return os.Getenv(envJob) != "" }

@@ -19,13 +19,7 @@ func init() {
 	if dir == "" {
 		return
 	}
-	rank := 0
-	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK"} {
-		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-			rank = n
-			break
-		}
-	}
+	rank := processRank()
 	_, started, err := processState("self")
 	if err != nil {
 		started = "unknown" // no /proc here
@@ -45,6 +39,16 @@ func init() {
 			}
 		}
 	}()
+}
+
+// processRank is the number of this rank before MPI says so.
+func processRank() int {
+	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK"} {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // publishFile writes a file that is complete when it appears.

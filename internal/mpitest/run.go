@@ -26,6 +26,9 @@ type T struct {
 // the same one at every call.
 func (t *T) TempDir() string { return t.dir }
 
+// IsApart reports whether this rank sees a directory of its own; see [Apart].
+func (t *T) IsApart() bool { return !t.goroutine && os.Getenv(envApart) == apartDone }
+
 func (t *T) prefix(text string) string {
 	return fmt.Sprintf("rank %d: %s", t.rank, strings.TrimSuffix(text, "\n"))
 }
@@ -141,6 +144,7 @@ func runGoroutines(t *testing.T, ranks int, body func(t *T, c *comm.Comm), l *Jo
 // runBody is Run on a rank under the launcher. What follows Run in the test
 // function is not for the ranks, so it does not return.
 func runBody(t *testing.T, body func(t *T, c *comm.Comm), l *Job) {
+	goApart()
 	c, err := comm.World(l.commOptions...)
 	if err != nil {
 		t.Fatal(err)
