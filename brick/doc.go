@@ -51,6 +51,15 @@
 // What the ranks must give alike (sizes, options, names, paths and offsets) is
 // compared before anything is created.
 //
+// # Paths
+//
+// All ranks give the same path, and use the absolute one of rank 0: a relative path is
+// relative to its working directory, at the time of the call. Where the ranks are on
+// several nodes, one of each node makes sure that it sees rank 0's files before any rank
+// reads or writes one: a path that is local to a node is an error that names the node and
+// the path. Rank 0 leaves 16 random bytes for that where each array begins, which are
+// replaced when it is written. Files that are read are compared by size and by samples.
+//
 // # Full disks
 //
 // The space of all files and parts is allocated before any rank writes. Where that

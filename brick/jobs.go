@@ -15,7 +15,7 @@ import (
 )
 
 // WriteJob is one file, or a part of one, to write. Name says what it is in errors
-// (`field "psi"`), Path is the same on all ranks, Source yields this rank's cells: it
+// (`field "psi"`), Path is the same on all ranks and leads to rank 0's file, Source yields this rank's cells: it
 // is called with ascending, adjoining ranges, by one goroutine at a time, and not at
 // all on a rank that has no cells. Sources of different jobs may be called at the same
 // time, in any order of the jobs. One that is a [pack.RowSource] too may be asked for

@@ -46,8 +46,9 @@ type Dumps struct {
 // several fields need. %% is a percent sign, and so is a % in the name of a directory
 // that begins no verb. "results/psi_%04d.bin" is a template for one field,
 // "results/%s_%04d.bin" one for any number. Without a verb for the increment each dump
-// overwrites the last one. The directories exist. A relative template is one from the
-// working directory of this moment.
+// overwrites the last one. The directories exist, and all nodes see them: a node that
+// doesn't is an error that names it. A relative template is one from the working
+// directory of rank 0 at this moment.
 //
 // The XDMF file is named as the dumps without their number, and without the id where
 // there are several fields, in the last directory that all dumps share:

@@ -61,6 +61,10 @@ type Loaded struct {
 // could not be stored, as when the upload to a device failed, after everything
 // had been read and verified and the states were in place.
 //
+// The path is the same on all ranks, and a relative one is relative to the working
+// directory of rank 0. A node on which there is another bundle than rank 0 sees, or none,
+// is an error that names it, before any field is read. Nothing is written.
+//
 // The error matches [ErrInput] when the ranks disagree about what they want or a
 // destination isn't possible, [ErrMismatch] when the bundle isn't what is wanted,
 // [brick.ErrLayout] when the destinations' boxes have a gap, overlap or leave the

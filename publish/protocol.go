@@ -432,7 +432,9 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 // rank, nothing is published, and all ranks return the same error. The checksums
 // are computed from the files. All ranks give the same path and metadata, but for
 // Decomposition, of which rank 0's is recorded; format version and writer are
-// filled in.
+// filled in. A relative path is relative to the working directory of rank 0, and a node
+// that doesn't see rank 0's staging directory there is an error that names it, before
+// write is called.
 //
 // Directory fails with [ErrExists] when anything is at dir, [ErrBeingPublished]
 // when another job publishes there, [ErrTakenOver] when another job got hold of

@@ -66,7 +66,10 @@ type Service struct {
 // configuration and options. When it has returned on one rank, all of them listen to
 // the signals of the configuration. Unless the configuration is off, rank 0 makes the
 // checkpoint directory and clears away what publications and removals of dead jobs
-// left in it.
+// left in it; a node that doesn't see that directory is an error that names it.
+//
+// Relative paths of the configuration are relative to the working directory of rank 0 at
+// this call: a later change of it changes nothing.
 func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
 	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
 	var err error

@@ -39,7 +39,8 @@ type CheckpointConfig struct {
 	// EverySeconds saves when so many seconds of wall time have passed since the
 	// last save, as seen by rank 0; 0 or less: never.
 	EverySeconds float64 `json:"every_seconds"`
-	// Directory holds the bundles, step_<increment> each. It is made if missing.
+	// Directory holds the bundles, step_<increment> each. It is made if missing. All
+	// nodes must see it.
 	Directory string `json:"directory"`
 	// OnSignal names signals, like "SIGTERM" and "SIGUSR1", on which the state is
 	// saved at the next accepted step and the solver is told to stop.

@@ -21,7 +21,9 @@ import (
 // ranks give the same, but for Initial, of which rank 0's counts, and Logger.
 type Config struct {
 	// Directory holds the files of the run; it is made if missing. Name begins their
-	// names.
+	// names. Where files of the run hold fields, all nodes must see the directory. This
+	// path, From and Stop.File are relative to the working directory of rank 0 at Open,
+	// where they are relative: a later change of it changes nothing.
 	Directory, Name string
 
 	// Resume goes on from the last checkpoint of the run, and starts it where there

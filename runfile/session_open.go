@@ -32,7 +32,10 @@ import (
 //   - the stored state is not of the layout's grids, lacks an unknown, lies
 //     outside the time points, or has no stepper's record and is at none of them:
 //     [ErrResume];
-//   - the stop file is there already: [ErrStopFile].
+//   - the stop file is there already: [ErrStopFile];
+//   - ranks are to write fields, or to read them, on a node that doesn't see what rank 0
+//     sees, as where the directory is local to each node: the error names the node and the
+//     path. It is found out before anything but the lock is looked at.
 //
 // A checkpoint whose bundle Config.LoadBundle can't load is passed over, with a warning,
 // for the one before, and refused where that is no better. What was written after the
