@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -236,5 +237,5 @@ func (d checkpoints) remove(increment int64) (err error) {
 // damaged reports whether the error says that a bundle is no good, as opposed to
 // one that can't be looked at just now or that this version can't judge.
 func damaged(err error) bool {
-	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotABundle)
+	return !errors.Is(err, onedir.ErrNotSeen) && (errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotABundle))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 )
 
 // loadBundle lets the caller load the bundles that the start names. Where they can't be
@@ -45,7 +46,7 @@ func (s *Session) callLoadBundle(ctx context.Context) (final bool, err error) {
 	if err = s.c.Agree(ctx, err); err == nil {
 		return false, nil
 	}
-	for _, kind := range []error{ErrResume, comm.ErrDead, context.Canceled, context.DeadlineExceeded} {
+	for _, kind := range []error{ErrResume, comm.ErrDead, onedir.ErrNotSeen, context.Canceled, context.DeadlineExceeded} {
 		final = final || errors.Is(err, kind)
 	}
 	bundles := slices.Compact(slices.Sorted(maps.Values(s.start.Bundles)))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -305,6 +306,8 @@ func TestNoCheckpointToGoBackTo(t *testing.T) {
 			}, nil, []string{"step_3"}, ErrResume, []string{"step_3: the bundle is torn; and the checkpoint before can't be read: ", "run.checkpoint.prev.h5", "(bring a bundle back"}},
 			{"a state that is refused", []job{{1, 3, -1}}, map[string]error{"step_3": fmt.Errorf("another model: %w", ErrResume)}, nil, nil, []string{"step_3"},
 				ErrResume, []string{"another model"}},
+			{"a bundle that a node doesn't see", []job{{1, 3, -1}}, map[string]error{"step_3": onedir.ErrNotSeen}, nil, nil, []string{"step_3"},
+				onedir.ErrNotSeen, nil},
 			{"a context that is cancelled", []job{{1, 3, -1}}, map[string]error{"step_3": context.Canceled}, nil, nil, []string{"step_3"},
 				context.Canceled, nil},
 			{"another number of the segment", []job{{1, 2, -1}, {9, 1, -1}}, one, nil, func(_ string, cfg *Config) { cfg.Segment = 3 },

@@ -76,8 +76,15 @@ func (l Look) Nodes(ctx context.Context, c *comm.Comm) (several, looks bool, err
 	return several, several && rank == 0 && c.Rank() > 0, nil
 }
 
+// ErrNotSeen is in the chain of errors that say that a node doesn't see what rank 0 has.
+// They say nothing about what rank 0 has.
+var ErrNotSeen = errors.New("is the path local to a node?")
+
+func init() { comm.Register("onedir.ErrNotSeen", ErrNotSeen) }
+
 // Await calls find until it finds what rank 0 has, and returns an error that names the
-// node and what it doesn't see. A cancelled context ends it early.
+// node and what it doesn't see, and matches [ErrNotSeen]. A cancelled context ends it
+// early.
 func (l Look) Await(ctx context.Context, what string, find func() error) error {
 	var err error
 	for try := range cmp.Or(l.Tries, defaultTries) {
@@ -96,7 +103,7 @@ func (l Look) Await(ctx context.Context, what string, find func() error) error {
 	if herr != nil {
 		host = "(unnamed)"
 	}
-	return fmt.Errorf("node %s does not see %s (is the path local to a node?): %w", host, what, err)
+	return fmt.Errorf("node %s does not see %s (%w): %w", host, what, ErrNotSeen, err)
 }
 
 // EachNode makes one rank of each node but rank 0's find what rank 0 has, as Await does,
