@@ -238,3 +238,23 @@ func processesWith(t *testing.T, dir string) (list []string) {
 	}
 	return list
 }
+
+func TestARankWithADirectoryOfItsOwn(t *testing.T) {
+	mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
+		dir := filepath.Join(t.TempDir(), "own")
+		err := os.MkdirAll(dir, 0o777)
+		if err == nil && c.Rank() == 0 {
+			err = os.WriteFile(filepath.Join(dir, "file"), nil, 0o666)
+		}
+		if err := c.Agree(t.Context(), err); err != nil {
+			t.Fatal(err)
+		}
+		there, err := os.ReadDir(dir)
+		if err != nil || (len(there) == 0) != t.IsApart() || t.IsApart() && c.Rank() != 1 {
+			t.Errorf("apart: %t, with %v, %v", t.IsApart(), there, err)
+		}
+		if c.Rank() == 1 && !t.IsApart() {
+			t.Log("no directory of its own here")
+		}
+	}, mpitest.Apart(1, "own"))
+}
