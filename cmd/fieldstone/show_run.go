@@ -135,8 +135,18 @@ func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {
 	}
 	if !unread(faults, err) {
 		s.shownContent = newShownContent(i)
+		if slices.ContainsFunc(faults, func(f error) bool { return isOfStatistics(runReason(i.File, f)) }) {
+			s.Statistics = nil // sums of a part would pass for those of all
+		}
 	}
 	return s
+}
+
+// isOfStatistics reports whether a fault is one of the solver's statistics.
+func isOfStatistics(text string) bool {
+	object, _ := splitObject(text)
+	root, _, _ := strings.Cut(object, "/")
+	return root == "solver_statistics"
 }
 
 func known(text string) *string {

@@ -227,3 +227,25 @@ func TestRunFilesThatCannotBeOpened(t *testing.T) {
 		says(t, mustRun(t, 2, args...).errors, "permission denied")
 	}
 }
+
+// Statistics of which a part can't be read are none, in place of sums over the rest.
+func TestShowRunWithDamagedStatistics(t *testing.T) {
+	for _, name := range []string{"time", "accepted", "linear_iterations", "wall_time", "outcome"} {
+		t.Run(name, func(t *testing.T) {
+			runs(t)
+			path := "solver_statistics/" + name
+			edit(t, segment1, replace(path, func(f *h5.File) error { return h5.Write(f, path, []float32{1, 2}, 2) }))
+			o := mustRun(t, 1, "show", segment1)
+			says(t, o.errors, "fieldstone: show "+segment1+": solver_statistics")
+			says(t, o.out, "unknowns\n", "interval updates\n")
+			if strings.Contains(o.out, "statistics\n") {
+				t.Errorf("%s", o.out)
+			}
+			m := decodeJSON[map[string]any](t, mustRun(t, 1, "show", "--json", segment1))
+			if statistics, there := m["statistics"]; !there || statistics != nil || m["unknowns"] == nil {
+				t.Errorf("%v", m)
+			}
+			mustRun(t, 0, "segments", "results", "decay")
+		})
+	}
+}
