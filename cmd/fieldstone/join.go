@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/record"
@@ -120,7 +121,7 @@ func (a *app) refused(ctx context.Context, command string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := err.Error()
+	text := strings.Replace(withoutOperation(err), runfile.ErrNotRunFile.Error(), errNeither.Error(), 1)
 	for _, operation := range []string{"read output: ", "outline: ", "join "} {
 		if len(text) > len(operation) && text[:len(operation)] == operation {
 			text = text[len(operation):]
@@ -297,7 +298,10 @@ func sameFields(ctx context.Context, s *runfile.Solution, a, b runfile.FieldRead
 				return err
 			}
 			other = slices.Grow(other[:0], len(buffer))[:len(buffer)]
-			if err := errors.Join(a(ctx, u.Name, state, box, buffer), b(ctx, u.Name, state, box, other)); err != nil {
+			if err := a(ctx, u.Name, state, box, buffer); err != nil {
+				return err
+			}
+			if err := b(ctx, u.Name, state, box, other); err != nil {
 				return err
 			}
 			if !sameBits(buffer, other) {

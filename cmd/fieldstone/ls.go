@@ -22,8 +22,8 @@ func newLs(a *app) *cobra.Command {
 bundles, good or bad by structure and size or, with --verify, by checksum; those
 that were set aside (.damaged, .superseded); what is being published or removed,
 and what dead jobs left over. A line says what "restart_from": "latest" would do.
-Of runs that have files in the directory the names are listed: 'fieldstone segments'
-has the rest.
+Of runs that have files in the directory the names are listed` + withHDF5(`: 'fieldstone segments'
+has the rest.`, ".") + `
 
 Exit status: 0, whatever the state of the bundles; 2 for wrong usage or when the
 directory can't be read.`,
@@ -76,6 +76,10 @@ type listedRestart struct {
 func (a *app) ls(ctx context.Context, dir string, verify, asJSON bool) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() && looksLikeBundle(dir) {
 		a.complain("ls %s: is a bundle, not a directory of bundles (see 'fieldstone show')", dir)
+		return statusError(statusFailed)
+	}
+	if w, err := lookAt(dir); err == nil && w == aRunFile {
+		a.complain("ls %s: is a run file, not a directory of bundles (see 'fieldstone show')", dir)
 		return statusError(statusFailed)
 	}
 	entries, err := list(dir)

@@ -26,7 +26,12 @@ func reason(path string, err error) string {
 	}
 	var cause *fs.PathError
 	if errors.As(err, &cause) && samePath(cause.Path, path) {
-		return cause.Err.Error()
+		return nothingAt(path, cause.Err)
+	}
+	if errors.As(err, &cause) && err.Error() == cause.Error() {
+		if within, ok := strings.CutPrefix(filepath.Clean(cause.Path), filepath.Clean(path)+string(filepath.Separator)); ok {
+			return within + ": " + cause.Err.Error()
+		}
 	}
 	text := strings.TrimPrefix(err.Error(), "open bundle: ")
 	for _, prefix := range []string{path, filepath.Clean(path)} {
@@ -117,6 +122,17 @@ func humanSize(n int64) string {
 		v, units = v/1024, units[1:]
 	}
 	return fmt.Sprintf("%.1f %ciB", v, units[0])
+}
+
+// shortened keeps a text in a table to a length that fits there.
+func shortened(s string) string {
+	const most = 60
+	for i := range s {
+		if i >= most {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }
 
 // count is a number with the noun in the right number.

@@ -69,10 +69,14 @@ func runNames(dir string) []string {
 
 // runsText says that a directory has files of runs, and what shows them.
 func runsText(dir string, names []string) string {
-	if len(names) == 1 {
-		return fmt.Sprintf("files of the run %s: see 'fieldstone segments %s %s'", names[0], dir, names[0])
+	text, name := "files of the run "+names[0], names[0]
+	if len(names) > 1 {
+		text, name = "files of the runs "+strings.Join(names, ", "), "NAME"
 	}
-	return fmt.Sprintf("files of the runs %s: see 'fieldstone segments %s NAME'", strings.Join(names, ", "), dir)
+	if !h5.Enabled {
+		return text
+	}
+	return fmt.Sprintf("%s: see 'fieldstone segments %s %s'", text, dir, name)
 }
 
 // runListing is the run of a name as JSON.

@@ -159,7 +159,10 @@ type settingDiff struct {
 
 func (a *app) settingsDiff(ctx context.Context, fileA, fileB string, setup, quiet, asJSON bool) error {
 	x, errA := a.readSettings(ctx, "settings diff", fileA)
-	y, errB := a.readSettings(ctx, "settings diff", fileB)
+	y, errB := x, errA
+	if fileA != fileB {
+		y, errB = a.readSettings(ctx, "settings diff", fileB)
+	}
 	if err := errors.Join(errA, errB); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -83,6 +83,10 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) }) {
+		a.reportRun("show", path, faults[0])
+		return statusError(statusFailed)
+	}
 	s := newShownRun(info, faults, err)
 	for _, f := range faults {
 		a.reportRun("show", path, f)

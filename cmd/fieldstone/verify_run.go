@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
@@ -41,6 +42,12 @@ func (v *verification) runFile(ctx context.Context, path string, listed bool) er
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	foreign := slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) })
+	if foreign && !listed {
+		v.reportRun("verify", path, faults[0])
+		v.status = statusFailed
+		return nil
+	}
 	if listed && (err != nil || len(faults) > 0) && passedOver(path, faults, err) {
 		return nil
 	}
@@ -62,11 +69,8 @@ func passedOver(path string, faults []error, err error) bool {
 	if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
 		return true
 	}
-	foreign := errors.Is(err, runfile.ErrNoHDF5)
-	for _, f := range faults {
-		foreign = foreign || errors.Is(f, runfile.ErrNotRunFile)
-	}
-	return foreign && !isRunName(filepath.Base(path))
+	unknown := errors.Is(err, runfile.ErrNoHDF5) && !isRunName(filepath.Base(path))
+	return unknown || slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) })
 }
 
 func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {

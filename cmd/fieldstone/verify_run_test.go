@@ -140,7 +140,7 @@ func TestVerifyOfMixedDirectories(t *testing.T) {
 		t.Errorf("%s%s", o.errors, o.out)
 	}
 	// Named, they are what they are.
-	says(t, mustRun(t, 1, "verify", "results/other.h5").errors, "verify results/other.h5: not a file of a run: it has no attribute format_version")
+	says(t, mustRun(t, 2, "verify", "results/other.h5").errors, "verify results/other.h5: neither a bundle nor a run file (it is an HDF5 file, but it has no attribute format_version)\n")
 	says(t, mustRun(t, 1, "verify", "results/notes.h5").errors, "no signature of HDF5")
 	// What has the name of a run's is one.
 	if err := os.Rename("results/other.h5", "results/x.checkpoint.h5"); err != nil {
@@ -155,7 +155,7 @@ func TestWhatIsNoRunFile(t *testing.T) {
 	sample{increment: 9}.save(t, "ckpt/step_9")
 	for path, says := range map[string]string{
 		"nowhere.h5": "nowhere.h5: no such file or directory\n", "results": "results: is a directory, not a run file\n",
-		"ckpt/step_9": "ckpt/step_9: is a bundle, not a run file\n", "/dev/null": "/dev/null: is no regular file\n",
+		"ckpt/step_9": "ckpt/step_9: is a bundle, not a run file\n", "/dev/null": "/dev/null: neither a bundle nor a run file (it is a device)\n",
 	} {
 		for _, args := range [][]string{
 			{"settings", path}, {"settings", "diff", path, segment1}, {"settings", "diff", segment1, path},
@@ -171,7 +171,7 @@ func TestWhatIsNoRunFile(t *testing.T) {
 	}
 	for _, args := range [][]string{{"settings", "theirs.txt"}, {"join", "theirs.txt", "-o", "out"}, {"xdmf", "theirs.txt", "-o", "out"}} {
 		write(t, "theirs.txt", []byte("text"))
-		says(t, mustRun(t, 2, args...).errors, "theirs.txt: not a usable HDF5 file")
+		says(t, mustRun(t, 2, args...).errors, "theirs.txt: neither a bundle nor a run file\n")
 	}
 	for _, args := range [][]string{{"join", lastCheckpoint, "-o", "out"}, {"join", segment1, lastCheckpoint, "-o", "out"}, {"xdmf", segment1, lastCheckpoint, "-o", "out"}} {
 		says(t, mustRun(t, 2, args...).errors, lastCheckpoint+": not an output file: it is a checkpoint")
