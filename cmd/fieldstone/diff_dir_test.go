@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,22 +14,26 @@ import (
 // twoRuns makes two directories of bundles that have some in common.
 func twoRuns(t *testing.T) {
 	t.Helper()
-	t.Chdir(t.TempDir())
+	prepare(t, "two runs", func(dir string) { makeTwoRuns(t, dir) })
+}
+
+func makeTwoRuns(t *testing.T, dir string) {
+	t.Helper()
 	value := func(extra float64) []sampleField {
 		return []sampleField{constant("phi", 1, map[int]float64{5: 1 + extra}), constant("T", 300, map[int]float64{2: 300 * (1 + extra)})}
 	}
 	for _, n := range []int64{9, 10, 20} {
-		sample{increment: n, fields: value(0)}.save(t, fmt.Sprintf("a/step_%d", n))
-		sample{increment: n, fields: value(0)}.save(t, fmt.Sprintf("b/step_%d", n))
+		sample{increment: n, fields: value(0)}.save(t, filepath.Join(dir, fmt.Sprintf("a/step_%d", n)))
+		sample{increment: n, fields: value(0)}.save(t, filepath.Join(dir, fmt.Sprintf("b/step_%d", n)))
 	}
-	sample{increment: 30, fields: value(0)}.save(t, "a/step_30")
-	sample{increment: 30, fields: value(1e-6)}.save(t, "b/step_30")
-	sample{increment: 40}.save(t, "a/step_40")
-	sample{increment: 50}.save(t, "b/step_50")
-	sample{increment: 60}.save(t, "a/step_60.superseded")
-	sample{increment: 5}.save(t, "b/step_5.damaged")
-	write(t, "b/step_70.publishing/fields/phi.bin", []byte("begun"))
-	write(t, "a/notes.txt", nil)
+	sample{increment: 30, fields: value(0)}.save(t, filepath.Join(dir, "a/step_30"))
+	sample{increment: 30, fields: value(1e-6)}.save(t, filepath.Join(dir, "b/step_30"))
+	sample{increment: 40}.save(t, filepath.Join(dir, "a/step_40"))
+	sample{increment: 50}.save(t, filepath.Join(dir, "b/step_50"))
+	sample{increment: 60}.save(t, filepath.Join(dir, "a/step_60.superseded"))
+	sample{increment: 5}.save(t, filepath.Join(dir, "b/step_5.damaged"))
+	write(t, filepath.Join(dir, "b/step_70.publishing/fields/phi.bin"), []byte("begun"))
+	write(t, filepath.Join(dir, "a/notes.txt"), nil)
 }
 
 func TestDiffOfDirectories(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 // one nor a run file.
 func oddPaths(t *testing.T) {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	sample{increment: 20}.save(t, "ckpt/step_20")
+	prepare(t, "odd paths", func(dir string) { sample{increment: 20}.save(t, filepath.Join(dir, "ckpt/step_20")) })
 	write(t, "text", []byte("notes\n"))
 	write(t, "empty", nil)
 	write(t, "other/notes", []byte("x"))
