@@ -249,3 +249,37 @@ func TestShowRunWithDamagedStatistics(t *testing.T) {
 		})
 	}
 }
+
+// The size of an unknown is that of its values, however much room its chunks have for
+// more.
+func TestSizesAreThoseOfTheValues(t *testing.T) {
+	for name, options := range map[string][]runfile.Option{
+		"in one piece": nil, "in chunks that grow": {runfile.Extendible()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs(t)
+			s, fields := firstSegment()
+			if err := runfile.WriteOutput(t.Context(), "x.h5", s, append(options, runfile.Fields(fields))...); err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range decodeRun(t, mustRun(t, 0, "show", "--json", "x.h5")).Unknowns {
+				want := map[string]int64{"I": 32, "T": 64, "hot": 256, "phi": 768}[u.Name]
+				if u.Bytes != want {
+					t.Errorf("%s: %d bytes, want %d", u.Name, u.Bytes, want)
+				}
+			}
+		})
+	}
+}
+
+// What others compress is as large as it is then.
+func TestSizeOfWhatIsCompressed(t *testing.T) {
+	runs(t)
+	edit(t, segment1, replace("unknowns/T", func(f *h5.File) error {
+		l := h5.Layout{Shape: []int{4, 2, 1}, Chunk: []int{512, 2, 1}, Extendible: true, Deflate: 9}
+		return firstOf(h5.CreateDataset[float64](f, "unknowns/T", l), h5.WriteSlab(f, "unknowns/T", make([]float64, 8), []int{0, 0, 0}, []int{4, 2, 1}))
+	}))
+	if u := decodeRun(t, mustRun(t, 0, "show", "--json", segment1)).Unknowns[1]; u.Name != "T" || u.Bytes <= 0 || u.Bytes > 64 {
+		t.Errorf("%+v", u)
+	}
+}
