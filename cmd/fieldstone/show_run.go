@@ -88,8 +88,12 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 		return statusError(statusFailed)
 	}
 	s := newShownRun(info, faults, err)
+	var list []runFault
 	for _, f := range faults {
-		a.reportRun("show", path, f)
+		list = append(list, newRunFault(path, f))
+	}
+	for _, line := range runFaultLines(list) {
+		a.complain("show %s: %s", path, line)
 	}
 	if err != nil {
 		a.reportRun("show", path, err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
@@ -36,6 +37,38 @@ type runFault struct {
 	Reason string `json:"reason"`
 }
 
+func newRunFault(path string, err error) runFault {
+	object, text := splitObject(runReason(path, err))
+	return runFault{object, text}
+}
+
+// runFaultLines are faults as text. One damage can be the reason why many objects can't
+// be read: it is told once, with the first of them.
+func runFaultLines(faults []runFault) []string {
+	var reasons []string
+	objects := make(map[string][]string)
+	for _, f := range faults {
+		if _, ok := objects[f.Reason]; !ok {
+			reasons = append(reasons, f.Reason)
+		}
+		objects[f.Reason] = append(objects[f.Reason], f.Object)
+	}
+	var lines []string
+	for _, reason := range reasons {
+		list := objects[reason]
+		const most = 3
+		if n := len(list) - most; n > 1 {
+			list = append(list[:most:most], fmt.Sprintf("and %d more", n))
+		}
+		line := reason
+		if object := strings.Join(list, ", "); object != "" {
+			line = object + ": " + reason
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // runFile verifies a file of a run. One that was found in a directory need not be one.
 func (v *verification) runFile(ctx context.Context, path string, listed bool) error {
 	info, faults, err := runfile.Faults(ctx, path, v.warnRun("verify"))
@@ -54,8 +87,8 @@ func (v *verification) runFile(ctx context.Context, path string, listed bool) er
 	r := newRunVerdict(info, faults, err)
 	v.status = max(v.status, r.status())
 	v.runs = append(v.runs, r)
-	for _, f := range r.Faults {
-		v.fault(path, f.Object, f.Reason)
+	for _, line := range runFaultLines(r.Faults) {
+		v.fault(path, "", line)
 	}
 	if r.Error != nil {
 		v.fault(path, "", *r.Error)
@@ -84,8 +117,7 @@ func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	}
 	for _, f := range faults {
 		r.State = stateBad
-		object, text := splitObject(runReason(i.File, f))
-		r.Faults = append(r.Faults, runFault{object, text})
+		r.Faults = append(r.Faults, newRunFault(i.File, f))
 	}
 	if err != nil {
 		r.State, r.Error = stateUnreadable, pointer(runReason(i.File, err))

@@ -240,3 +240,58 @@ func TestIsRunName(t *testing.T) {
 		}
 	}
 }
+
+// A damage that hides many objects is told once, and in JSON for each of them.
+func TestOneReasonOfManyObjectsIsToldOnce(t *testing.T) {
+	runs(t)
+	s, _ := output(runSettings(tolerance(1e-6), must(firstSegmentRecord("x"))), 0, 0.25)
+	s.Layout = runfile.Layout{Grids: runLayout().Grids[1:], Unknowns: []runfile.Unknown{{Name: "hot", Kind: runfile.Kinetic, Unit: "m^-3", Scale: 1}}}
+	for i := range 7 {
+		s.Layout.R = append(s.Layout.R, float64(i))
+		if i > 0 {
+			s.Layout.Unknowns[0].Grids = append(s.Layout.Unknowns[0].Grids, "grid_2")
+		}
+	}
+	for k := range s.States {
+		s.States[k] = make([]float64, s.Layout.Size())
+	}
+	if err := runfile.WriteOutput(t.Context(), "x.h5", s); err != nil {
+		t.Fatal(err)
+	}
+	const name = "unknowns/hot/radius_"
+	edit(t, "x.h5", func(f *h5.File) error {
+		for i := range 6 {
+			path := name + string(rune('1'+i))
+			shape := []int{2, 5}
+			if i == 5 {
+				shape[1] = 4
+			}
+			if err := replace(path, func(f *h5.File) error { return h5.Write(f, path, make([]float64, 2*shape[1]), shape...) })(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	const reason = ": does not match: its shape is [2 5], "
+	for _, command := range []string{"show", "verify"} {
+		o := mustRun(t, 1, command, "x.h5")
+		lines := strings.Split(strings.TrimSpace(o.errors), "\n")
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "fieldstone: "+command+" x.h5: "+name+"1, "+name+"2, "+name+"3, and 2 more"+reason) ||
+			!strings.HasPrefix(lines[1], "fieldstone: "+command+" x.h5: "+name+"6: ") {
+			t.Errorf("%s", o.errors)
+		}
+	}
+	v := decodeJSON[struct {
+		Runs []runVerdict `json:"run_files"`
+	}](t, mustRun(t, 1, "verify", "--json", "x.h5")).Runs
+	if len(v) != 1 || len(v[0].Faults) != 6 || v[0].Faults[4].Object != name+"5" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRunFaultLines(t *testing.T) {
+	got := runFaultLines([]runFault{{"", "torn"}, {"a", "x"}, {"b", "y"}, {"c", "x"}, {"d", "x"}, {"e", "x"}, {"f", "y"}})
+	if want := []string{"torn", "a, c, d, e: x", "b, f: y"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
