@@ -60,6 +60,7 @@ type listedEntry struct {
 	State     state      `json:"state"`
 	Checked   *string    `json:"checked"`
 	Error     *string    `json:"error"`
+	Reason    *string    `json:"reason"` // why it was set aside, or is left over
 	Increment *int64     `json:"accepted_increment"`
 	Time      *number    `json:"accepted_time"`
 	Bytes     *int64     `json:"bytes"`
@@ -152,6 +153,7 @@ func newListing(dir string, entries []*entry, verify bool) listing {
 		if e.cause != nil {
 			j.Error = pointer(reason(e.path, e.cause))
 		}
+		j.Reason = known(e.why(entries, verify))
 		if e.isBundle() {
 			j.Checked = pointer(e.checked(verify))
 		}
@@ -190,7 +192,7 @@ func writeListing(a *app, entries []*entry, verify bool) {
 	t := newTable(2, 3, 4)
 	t.row("NAME", "STATE", "INCREMENT", "TIME", "SIZE", "CREATED", "NOTE")
 	for _, e := range entries {
-		row := []string{e.name, e.word(), "", "", "", "", e.note(verify)}
+		row := []string{e.name, e.word(), "", "", "", "", e.note(entries, verify)}
 		if m := e.info.Metadata; e.known() {
 			row[2], row[3] = strconv.FormatInt(m.AcceptedIncrement, 10), exact(m.AcceptedTime)
 			if e.whole {
@@ -223,17 +225,17 @@ func (e *entry) word() string {
 	return string(e.state)
 }
 
-func (e *entry) note(verify bool) string {
+func (e *entry) note(entries []*entry, verify bool) string {
 	var notes []string
+	if why := e.why(entries, verify); why != "" {
+		notes = append(notes, why)
+	}
 	switch {
+	case e.kind == kindDamaged:
 	case e.cause != nil:
 		notes = append(notes, reason(e.path, e.cause))
-	case e.kind == kindDamaged:
-		notes = append(notes, "good by "+e.checked(verify))
 	case e.isBundle() && !e.info.Checksums:
 		notes = append(notes, "no checksums")
-	case e.state == stateLeftover:
-		notes = append(notes, "its job is gone")
 	}
 	if n := e.info.Metadata.AcceptedIncrement; e.known() && e.step >= 0 && n != e.step {
 		notes = append(notes, fmt.Sprintf("named %s, but of increment %d", publish.StepName(e.step), n))
