@@ -111,6 +111,8 @@ not, 2 for wrong usage or when something can't be read.`,
 type difference struct {
 	A        string      `json:"a"`
 	B        string      `json:"b"`
+	ABytes   []byte      `json:"a_bytes,omitempty"`
+	BBytes   []byte      `json:"b_bytes,omitempty"`
 	Equal    bool        `json:"equal"`
 	Grid     gridDiff    `json:"grid"`
 	Fields   []fieldDiff `json:"fields"`
@@ -297,7 +299,7 @@ func readError(path string, err error) error {
 
 func (a *app) compare(ctx context.Context, x, y *publish.Bundle, o diffOptions) (*difference, error) {
 	m, n := x.Metadata(), y.Metadata()
-	d := &difference{A: x.Path(), B: y.Path(), Equal: true, Fields: []fieldDiff{}, Tolerance: newToleranceJSON(o.tolerance), size: m.Domain.Size}
+	d := &difference{A: x.Path(), B: y.Path(), ABytes: notUTF8(x.Path()), BBytes: notUTF8(y.Path()), Equal: true, Fields: []fieldDiff{}, Tolerance: newToleranceJSON(o.tolerance), size: m.Domain.Size}
 	if o.metadata {
 		var err error
 		if d.Metadata, err = compareMetadata(m, n); err != nil {

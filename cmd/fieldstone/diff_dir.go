@@ -18,6 +18,8 @@ import (
 type directoryDiff struct {
 	A         string         `json:"a"`
 	B         string         `json:"b"`
+	ABytes    []byte         `json:"a_bytes,omitempty"`
+	BBytes    []byte         `json:"b_bytes,omitempty"`
 	Equal     bool           `json:"equal"`
 	Tolerance *toleranceJSON `json:"tolerance,omitempty"`
 	Bundles   []pairDiff     `json:"bundles"`
@@ -27,13 +29,28 @@ type directoryDiff struct {
 
 // pairDiff is what the directories have under one name.
 type pairDiff struct {
-	Name  string    `json:"name"`
-	State sideState `json:"state"`
-	A     *string   `json:"a"` // path; null: there is none
-	B     *string   `json:"b"`
+	Name      string    `json:"name"`
+	NameBytes []byte    `json:"name_bytes,omitempty"`
+	State     sideState `json:"state"`
+	A         *string   `json:"a"` // path; null: there is none
+	B         *string   `json:"b"`
+	ABytes    []byte    `json:"a_bytes,omitempty"`
+	BBytes    []byte    `json:"b_bytes,omitempty"`
 	// Bundle or Run is how the pair compares; null where it wasn't compared.
 	Bundle *difference    `json:"bundle,omitempty"`
 	Run    *runDifference `json:"run_file,omitempty"`
+}
+
+// withBytes sets what the keys of paths that aren't UTF-8 have.
+func (p pairDiff) withBytes() pairDiff {
+	p.NameBytes = notUTF8(p.Name)
+	if p.A != nil {
+		p.ABytes = notUTF8(*p.A)
+	}
+	if p.B != nil {
+		p.BBytes = notUTF8(*p.B)
+	}
+	return p
 }
 
 // pairCounts are the numbers of pairs in each state.
@@ -50,7 +67,7 @@ type pairCounts struct {
 // be read is reported, and the rest is compared.
 func (a *app) diffDirectories(ctx context.Context, dirA, dirB string, o diffOptions) error {
 	d := &directoryDiff{
-		A: dirA, B: dirB, Equal: true, Tolerance: newToleranceJSON(o.tolerance), Bundles: []pairDiff{}, RunFiles: []pairDiff{},
+		A: dirA, B: dirB, ABytes: notUTF8(dirA), BBytes: notUTF8(dirB), Equal: true, Tolerance: newToleranceJSON(o.tolerance), Bundles: []pairDiff{}, RunFiles: []pairDiff{},
 	}
 	bundlesA, filesA, errA := inDirectory(ctx, dirA)
 	bundlesB, filesB, errB := inDirectory(ctx, dirB)
@@ -62,7 +79,7 @@ func (a *app) diffDirectories(ctx context.Context, dirA, dirB string, o diffOpti
 			break
 		}
 		if pd := a.diffBundlePair(ctx, p, o); pd != nil {
-			d.Bundles = append(d.Bundles, *pd)
+			d.Bundles = append(d.Bundles, pd.withBytes())
 			d.count(pd.State)
 		}
 	}
@@ -74,7 +91,7 @@ func (a *app) diffDirectories(ctx context.Context, dirA, dirB string, o diffOpti
 			break
 		}
 		if pd := a.diffRunPair(ctx, p, o); pd != nil {
-			d.RunFiles = append(d.RunFiles, *pd)
+			d.RunFiles = append(d.RunFiles, pd.withBytes())
 			d.count(pd.State)
 		}
 	}

@@ -13,11 +13,13 @@ import (
 
 // runDifference is the outcome of a comparison of run files, as JSON.
 type runDifference struct {
-	A     string        `json:"a"`
-	B     string        `json:"b"`
-	Equal bool          `json:"equal"`
-	Setup hashDiff      `json:"setup_hash"`
-	Parts []runPartDiff `json:"parts"`
+	A      string        `json:"a"`
+	B      string        `json:"b"`
+	ABytes []byte        `json:"a_bytes,omitempty"`
+	BBytes []byte        `json:"b_bytes,omitempty"`
+	Equal  bool          `json:"equal"`
+	Setup  hashDiff      `json:"setup_hash"`
+	Parts  []runPartDiff `json:"parts"`
 	// Tolerance is that of floats; without one all bits count.
 	Tolerance *toleranceJSON `json:"tolerance,omitempty"`
 
@@ -140,7 +142,7 @@ func (a *app) compareRuns(ctx context.Context, x, y *runSide, o diffOptions) (*r
 		return nil, fmt.Errorf("A, %s, is %s, and B, %s, is %s", x.path, x.kind(), y.path, y.kind())
 	}
 	d := &runDifference{
-		A: x.path, B: y.path, Setup: compareHashes(x.settings, y.settings), Parts: []runPartDiff{},
+		A: x.path, B: y.path, ABytes: notUTF8(x.path), BBytes: notUTF8(y.path), Setup: compareHashes(x.settings, y.settings), Parts: []runPartDiff{},
 		Tolerance: newToleranceJSON(o.tolerance), metadata: o.metadata,
 	}
 	bar := a.start("diff", min(x.FieldBytes(), y.FieldBytes()))

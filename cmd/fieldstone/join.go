@@ -51,18 +51,20 @@ Exit status: 0 when the files are joined, 1 when they are not the segments of on
 
 // joined is the outcome of a join as JSON.
 type joined struct {
-	Output    string       `json:"output"`
-	Files     []joinedFile `json:"files"`
-	States    int          `json:"saved_states"`
-	Times     []number     `json:"times"`
-	Attempted int          `json:"attempted"`
-	Bytes     int64        `json:"bytes"`
+	Output      string       `json:"output"`
+	OutputBytes []byte       `json:"output_bytes,omitempty"`
+	Files       []joinedFile `json:"files"`
+	States      int          `json:"saved_states"`
+	Times       []number     `json:"times"`
+	Attempted   int          `json:"attempted"`
+	Bytes       int64        `json:"bytes"`
 }
 
 type joinedFile struct {
-	Path    string `json:"path"`
-	States  int    `json:"saved_states"`
-	Dropped int    `json:"dropped_states"`
+	Path      string `json:"path"`
+	PathBytes []byte `json:"path_bytes,omitempty"`
+	States    int    `json:"saved_states"`
+	Dropped   int    `json:"dropped_states"`
 }
 
 func (a *app) join(ctx context.Context, files []string, out string, overwrite, asJSON bool) error {
@@ -178,7 +180,7 @@ func (a *app) writeAndCompare(ctx context.Context, s *runfile.Solution, to *targ
 	if err != nil {
 		return nil, err
 	}
-	j := &joined{Output: to.path, States: len(s.Times), Times: []number{}, Attempted: s.Statistics.Attempts(), Bytes: info.Bytes}
+	j := &joined{Output: to.path, OutputBytes: notUTF8(to.path), States: len(s.Times), Times: []number{}, Attempted: s.Statistics.Attempts(), Bytes: info.Bytes}
 	for _, t := range s.Times {
 		j.Times = append(j.Times, number(t))
 	}
@@ -198,7 +200,7 @@ func countDropped(ctx context.Context, s *runfile.Solution, files []string) (lis
 		if err != nil {
 			return nil, false, err
 		}
-		list, ours = append(list, joinedFile{file, len(info.Times), len(info.Times) - kept[file]}), info.Ours
+		list, ours = append(list, joinedFile{file, notUTF8(file), len(info.Times), len(info.Times) - kept[file]}), info.Ours
 	}
 	return list, ours, nil
 }

@@ -46,16 +46,19 @@ directory can't be read.`,
 
 // listing is a directory of bundles as JSON.
 type listing struct {
-	Directory string        `json:"directory"`
-	Verified  bool          `json:"verified"`
-	Entries   []listedEntry `json:"entries"`
-	Latest    listedRestart `json:"latest"`
-	Runs      []string      `json:"runs"` // names of runs that have files here
+	Directory      string        `json:"directory"`
+	DirectoryBytes []byte        `json:"directory_bytes,omitempty"`
+	Verified       bool          `json:"verified"`
+	Entries        []listedEntry `json:"entries"`
+	Latest         listedRestart `json:"latest"`
+	Runs           []string      `json:"runs"` // names of runs that have files here
+	RunsBytes      [][]byte      `json:"runs_bytes,omitempty"`
 }
 
 // listedEntry has null for what isn't known or makes no sense.
 type listedEntry struct {
 	Name      string     `json:"name"`
+	NameBytes []byte     `json:"name_bytes,omitempty"`
 	Kind      kind       `json:"kind"`
 	State     state      `json:"state"`
 	Checked   *string    `json:"checked"`
@@ -147,9 +150,10 @@ func (e *entry) checked(verify bool) string {
 }
 
 func newListing(dir string, entries []*entry, verify bool) listing {
-	l := listing{Directory: dir, Verified: verify, Entries: []listedEntry{}, Runs: runNames(dir)}
+	l := listing{Directory: dir, DirectoryBytes: notUTF8(dir), Verified: verify, Entries: []listedEntry{}, Runs: runNames(dir)}
+	l.RunsBytes = anyNotUTF8(l.Runs)
 	for _, e := range entries {
-		j := listedEntry{Name: e.name, Kind: e.kind, State: e.state}
+		j := listedEntry{Name: e.name, NameBytes: notUTF8(e.name), Kind: e.kind, State: e.state}
 		if e.cause != nil {
 			j.Error = pointer(reason(e.path, e.cause))
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -165,6 +166,28 @@ func (n number) MarshalJSON() ([]byte, error) {
 		return []byte(`"-Infinity"`), nil
 	}
 	return json.Marshal(v)
+}
+
+// notUTF8 are the bytes of a path that isn't UTF-8, nil for any other. JSON has texts only,
+// so that such a path can't be opened by the one in it: the key beside it, which ends with
+// _bytes, has these in base64.
+func notUTF8(path string) []byte {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return []byte(path)
+}
+
+// anyNotUTF8 is notUTF8 for each of some paths, nil if all of these are UTF-8.
+func anyNotUTF8(paths []string) [][]byte {
+	if !slices.ContainsFunc(paths, func(path string) bool { return !utf8.ValidString(path) }) {
+		return nil
+	}
+	list := make([][]byte, len(paths))
+	for i, path := range paths {
+		list[i] = notUTF8(path)
+	}
+	return list
 }
 
 // writeJSON writes an indented JSON text.

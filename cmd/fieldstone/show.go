@@ -55,6 +55,7 @@ of ours at the path.`,
 // shown is a bundle as JSON.
 type shown struct {
 	Path           string  `json:"path"`
+	PathBytes      []byte  `json:"path_bytes,omitempty"`
 	State          state   `json:"state"`
 	Error          *string `json:"error"`
 	*shownMetadata         // nil, and no keys, where the metadata can't be read
@@ -62,7 +63,8 @@ type shown struct {
 	Sidecar        bool    `json:"sidecar"`
 	Bytes          *int64  `json:"bytes"` // null where files are missing or of a wrong size
 	// Unlisted are files of fields that the metadata don't list.
-	Unlisted []string `json:"unlisted,omitempty"`
+	Unlisted      []string `json:"unlisted,omitempty"`
+	UnlistedBytes [][]byte `json:"unlisted_bytes,omitempty"`
 
 	metadata publish.Metadata
 }
@@ -178,11 +180,15 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 func newShown(e *entry) shown {
 	s := shown{
 		Path:      e.path,
+		PathBytes: notUTF8(e.path),
 		State:     e.state,
 		Checksums: e.info.Checksums,
 		Sidecar:   e.info.Sidecar,
 		Unlisted:  e.info.Unlisted,
-		metadata:  e.info.Metadata,
+
+		UnlistedBytes: anyNotUTF8(e.info.Unlisted),
+
+		metadata: e.info.Metadata,
 	}
 	if e.whole {
 		s.Bytes = &e.info.Bytes

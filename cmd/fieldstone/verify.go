@@ -51,8 +51,9 @@ something can't be read, or when there is nothing of ours at a path.`,
 
 // verdict is the outcome of verifying a bundle.
 type verdict struct {
-	Path  string `json:"path"`
-	State state  `json:"state"`
+	Path      string `json:"path"`
+	PathBytes []byte `json:"path_bytes,omitempty"`
+	State     state  `json:"state"`
 	// Checked is how far the bundle could be checked.
 	Checked string  `json:"checked"`
 	Files   int     `json:"files"` // 0: not known
@@ -60,13 +61,15 @@ type verdict struct {
 	Faults  []fault `json:"faults"`
 	Error   *string `json:"error"` // why it can't be judged
 	// Unlisted are files of fields that the metadata don't list: nobody reads them.
-	Unlisted []string `json:"unlisted,omitempty"`
+	Unlisted      []string `json:"unlisted,omitempty"`
+	UnlistedBytes [][]byte `json:"unlisted_bytes,omitempty"`
 }
 
 // fault is a damaged file. A fault of the bundle as a whole has no file.
 type fault struct {
-	File   string `json:"file"`
-	Reason string `json:"reason"`
+	File      string `json:"file"`
+	FileBytes []byte `json:"file_bytes,omitempty"`
+	Reason    string `json:"reason"`
 }
 
 // How a bundle was checked.
@@ -206,13 +209,17 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		return verdict{}, ctx.Err()
 	}
 	v := verdict{
-		Path:    e.path,
+		Path: e.path,
+
+		PathBytes: notUTF8(e.path),
+
 		State:   stateGood,
 		Checked: bySize,
 		Bytes:   info.Bytes,
 		Faults:  []fault{},
 
-		Unlisted: info.Unlisted,
+		Unlisted:      info.Unlisted,
+		UnlistedBytes: anyNotUTF8(info.Unlisted),
 	}
 	if info.Metadata.FormatVersion != 0 {
 		v.Files = 1 + len(info.Metadata.Fields)
@@ -227,7 +234,7 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 	}
 	for _, f := range faults {
 		v.State = stateBad
-		v.Faults = append(v.Faults, fault{File: f.File, Reason: f.Reason})
+		v.Faults = append(v.Faults, fault{File: f.File, FileBytes: notUTF8(f.File), Reason: f.Reason})
 	}
 	switch {
 	case err == nil:

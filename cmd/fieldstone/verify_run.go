@@ -15,17 +15,18 @@ import (
 
 // runVerdict is the outcome of verifying a file of a run.
 type runVerdict struct {
-	Path    string     `json:"path"`
-	State   state      `json:"state"`
-	Kind    *string    `json:"kind"`
-	Version *string    `json:"format_version"`
-	Writer  *string    `json:"writer"`
-	Ours    bool       `json:"ours"`
-	Hashes  int        `json:"hashes"` // that were computed again
-	States  int        `json:"saved_states"`
-	Bytes   *int64     `json:"bytes"`
-	Faults  []runFault `json:"faults"`
-	Error   *string    `json:"error"` // why it can't be judged
+	Path      string     `json:"path"`
+	PathBytes []byte     `json:"path_bytes,omitempty"`
+	State     state      `json:"state"`
+	Kind      *string    `json:"kind"`
+	Version   *string    `json:"format_version"`
+	Writer    *string    `json:"writer"`
+	Ours      bool       `json:"ours"`
+	Hashes    int        `json:"hashes"` // that were computed again
+	States    int        `json:"saved_states"`
+	Bytes     *int64     `json:"bytes"`
+	Faults    []runFault `json:"faults"`
+	Error     *string    `json:"error"` // why it can't be judged
 
 	number int // of the segment
 }
@@ -108,7 +109,7 @@ func passedOver(path string, faults []error, err error) bool {
 
 func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	r := runVerdict{
-		Path: i.File, State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
+		Path: i.File, PathBytes: notUTF8(i.File), State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
 		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: sizeOf(i), Faults: []runFault{},
 	}
 	if !unread(faults, err) {
