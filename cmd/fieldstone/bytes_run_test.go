@@ -3,9 +3,12 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -31,5 +34,27 @@ func TestPathsOfRunFilesThatAreNotUTF8InJSON(t *testing.T) {
 	o := mustRun(t, 2, "xdmf", in(segment2), "-o", "out.xmf")
 	if !strings.Contains(o.errors, "UTF-8") || exists("out.xmf") {
 		t.Errorf("%s", o.errors)
+	}
+}
+
+// Output that can't be written is an error of every command, also after a file was made.
+func TestOutputOfRunFileCommandsThatCannotBeWritten(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		errors string
+	}{{syscall.ENOSPC, 2, "fieldstone: write output: no space left on device\n"}, {syscall.EPIPE, 141, ""}} {
+		runs(t)
+		for i, args := range [][]string{
+			{"show", segment1}, {"show", "--json", segment1}, {"verify", "results"}, {"diff", segment1, segment1}, {"diff", "results", "results"},
+			{"segments", "results", "decay"}, {"segments", "--json", "results", "decay"}, {"settings", segment1}, {"settings", "--json", segment1, "time"},
+			{"settings", "diff", segment1, segment1}, {"join", segment1, segment2, "-o", fmt.Sprint("joined", c.status, ".h5")},
+			{"xdmf", segment1, "-o", "-"}, {"xdmf", segment1, "-o", fmt.Sprint(c.status, ".xmf")},
+		} {
+			var errors bytes.Buffer
+			if got := execute(t.Context(), args, failing{&os.PathError{Op: "write", Path: "/dev/stdout", Err: c.err}}, &errors); got != c.status || errors.String() != c.errors {
+				t.Errorf("%d: %q: exit status %d, %q; want %d, %q", i, args, got, errors.String(), c.status, c.errors)
+			}
+		}
 	}
 }

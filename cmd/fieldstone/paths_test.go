@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fieldstone-io/fieldstone/publish"
 )
 
 // oddPaths makes, under a fresh current directory, a good bundle and what is neither
@@ -180,5 +182,27 @@ func TestLookAtErrors(t *testing.T) {
 	}
 	if _, err := lookAt("missing"); errors.Is(err, errNeither) || !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A name can have a line break, which must not forge a line of the output.
+func TestNamesWithLineBreaks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const name = "run\nforged"
+	for _, n := range []int64{1, 2} {
+		sample{increment: n}.save(t, filepath.Join(name, "step_1\nforged", publish.StepName(n)))
+	}
+	sample{}.save(t, filepath.Join(name, "bundle\nforged"))
+	write(t, filepath.Join(name, "decay\nforged.segment0001.h5"), []byte("no HDF5"))
+	below := filepath.Join(name, "step_1\nforged")
+	for _, args := range [][]string{
+		{"show", name}, {"show", below}, {"show", "--stats", below}, {"verify", name, below}, {"ls", name}, {"ls", "--verify", name}, {"ls", below},
+		{"diff", name, name}, {"diff", below, name}, {"diff", filepath.Join(below, "step_1"), filepath.Join(below, "step_2")}, {"show", name + "\nforged"},
+		{"diff", "--rtol", "1", name, below},
+	} {
+		o := run(t, args...)
+		if strings.Contains(o.out+o.errors, "\nforged") || !strings.Contains(o.out+o.errors, `\nforged`) && !strings.HasPrefix(args[len(args)-1], below) {
+			t.Errorf("%q: %q and %q", args, o.out, o.errors)
+		}
 	}
 }

@@ -158,10 +158,13 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			results(t)
 			remove(t, "results/ckpt/step_40") // or standard error would speak of it
+			remove(t, "results/ckpt/step_30")
 			for _, args := range [][]string{
 				{"show", "results/ckpt/step_9"}, {"show", "--json", "results/ckpt"}, {"ls", "results/ckpt"}, {"ls", "--json", "results/ckpt"},
 				{"verify", "results/ckpt/step_9"}, {"verify", "--json", "results/ckpt/step_9"},
 				{"diff", "results/ckpt/step_9", "results/ckpt/step_10"}, {"version"}, {"completion", "bash"}, {"--help"},
+				{}, {"help", "ls"}, {"completion"}, {"show", "results/ckpt"}, {"ls", "--verify", "results/ckpt"},
+				{"diff", "results/ckpt", "results/ckpt"}, {"diff", "--json", "--rtol", "1", "results/ckpt", "results/ckpt"},
 			} {
 				var errors bytes.Buffer
 				if got := execute(t.Context(), args, failing{c.err}, &errors); got != c.status || errors.String() != c.errors {
