@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/publish"
 )
 
@@ -116,19 +117,8 @@ func nothingAt(path string, err error) string {
 	if to, err := os.Readlink(path); err == nil {
 		return fmt.Sprintf("%s (it is a symbolic link to %s)", text, to)
 	}
-	if dir := missingDirectory(path); dir != "" {
+	if dir := vfs.MissingDir(vfs.OS, path); dir != "" {
 		return fmt.Sprintf("%s (there is no directory %s)", text, dir)
 	}
 	return text
-}
-
-// missingDirectory is the highest directory above a path that doesn't exist, "" if all
-// do.
-func missingDirectory(path string) (missing string) {
-	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return missing
-		}
-		missing = dir
-	}
 }

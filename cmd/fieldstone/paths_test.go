@@ -126,24 +126,6 @@ func TestThingsOfTwoKindsAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestMissingDirectory(t *testing.T) {
-	t.Chdir(t.TempDir())
-	write(t, "there/file", nil)
-	symlink(t, "nowhere", "there/dangling")
-	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		"x": "", "there/x": "", "./x": "", "a/x": "a", "a/b/c/x": "a", "there/b/c/x/": "there/b", here + "/b/c": here + "/b", "/": "", ".": "", "": "",
-		"there/file/x": "", "there/dangling/x": "",
-	} {
-		if got := missingDirectory(path); got != want {
-			t.Errorf("%q: %q, want %q", path, got, want)
-		}
-	}
-}
-
 func TestPathsWithoutPermission(t *testing.T) {
 	oddPaths(t)
 	for _, path := range []string{"text", "closed", "ckpt/step_20/metadata.json"} {

@@ -22,7 +22,7 @@ type target struct {
 // that may not be replaced, or that is one of the inputs.
 func newTarget(path string, overwrite bool, inputs []string) (*target, error) {
 	t := &target{path: path, overwrite: overwrite, tmp: fmt.Sprintf("%s.%016x.tmp", path, rand.Uint64())}
-	if missing := missingDirectory(path); missing != "" {
+	if missing := vfs.MissingDir(vfs.OS, path); missing != "" {
 		return nil, fmt.Errorf("there is no directory %s", missing)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil {
