@@ -230,10 +230,15 @@ func (a *app) lookAtBoth(pathA, pathB string) (what, error) {
 		return 0, statusError(statusFailed)
 	}
 	if x != y {
-		a.complain("diff: A, %s, is %v, and B, %s, is %v", pathA, x, pathB, y)
+		a.complain("diff: %s", ofTwoKinds(pathA, x.String(), pathB, y.String()))
 		return 0, statusError(statusFailed)
 	}
 	return x, nil
+}
+
+// ofTwoKinds says why what is at two paths isn't compared.
+func ofTwoKinds(pathA, kindA, pathB, kindB string) string {
+	return fmt.Sprintf("A, %s, is %s, and B, %s, is %s", pathA, kindA, pathB, kindB)
 }
 
 func (a *app) diff(ctx context.Context, pathA, pathB string, o diffOptions) error {

@@ -139,7 +139,7 @@ func (a *app) reportRunSides(pathA, pathB string, errA, errB error) bool {
 
 func (a *app) compareRuns(ctx context.Context, x, y *runSide, o diffOptions) (*runDifference, error) {
 	if x.checkpoint != y.checkpoint {
-		return nil, fmt.Errorf("A, %s, is %s, and B, %s, is %s", x.path, x.kind(), y.path, y.kind())
+		return nil, errors.New(ofTwoKinds(x.path, x.kind(), y.path, y.kind()))
 	}
 	d := &runDifference{
 		A: x.path, B: y.path, ABytes: notUTF8(x.path), BBytes: notUTF8(y.path), Setup: compareHashes(x.settings, y.settings), Parts: []runPartDiff{},
