@@ -57,7 +57,7 @@ func (p *publication) claim() error {
 	case errors.Is(err, vfs.ErrNoLocks):
 		p.o.log.Warn("no file locks here: jobs that publish to one path are told apart by a nonce only", "path", p.final)
 	case err != nil:
-		return fmt.Errorf("lock: %w", err)
+		return fmt.Errorf("lock: %w", vfs.NoDir(p.o.fs, p.final, err))
 	default:
 		p.lock = lock
 		p.step(StepLocked, p.final)

@@ -50,7 +50,9 @@ type Stored struct {
 type DatasetInfo struct {
 	Path  string
 	Shape []int // in C order, time first
-	Bytes int64 // that it takes in the file
+	// Bytes is what its values take in the file, without the room that chunks have for
+	// more.
+	Bytes int64
 }
 
 // UpdateInfo is an interval update of which a file has the states.
@@ -249,7 +251,7 @@ func (i *inspector) unknown(ctx context.Context, u *Unknown, s *Stored) error {
 			}
 			continue
 		}
-		s.Datasets = append(s.Datasets, DatasetInfo{d.path, info.Shape, info.Storage})
+		s.Datasets = append(s.Datasets, DatasetInfo{d.path, info.Shape, min(info.Storage, info.Bytes())})
 		if !i.values {
 			continue
 		}

@@ -97,7 +97,7 @@ func writeFile(path string, write func(f *h5.File) error) error {
 func makeFile(path string, write func(f *h5.File) error) error {
 	f, err := h5.Create(path)
 	if err != nil {
-		return err
+		return noDirectory(vfs.OS, path, err)
 	}
 	return closeAfter(f, write(f))
 }
@@ -187,12 +187,21 @@ func touch(fsys vfs.FS, name string) error {
 	}
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return err
+		return noDirectory(fsys, name, err)
 	}
 	if err := f.Close(); err != nil {
 		return errors.Join(err, remove(fsys, name))
 	}
 	return nil
+}
+
+// noDirectory is an error of making a file: one that names the directory that is missing
+// for it, where one is.
+func noDirectory(fsys vfs.FS, name string, err error) error {
+	if named := vfs.NoDir(fsys, name, err); named != err {
+		return fmt.Errorf("%s: %w", name, named)
+	}
+	return err
 }
 
 func syncFile(fsys vfs.FS, name string) error {

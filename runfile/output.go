@@ -887,23 +887,25 @@ func writeStatistics(f *h5.File, s *Statistics, attempts, iterations int, o *opt
 	return nil
 }
 
-// readStatistics reads what there is, and fills in the rest.
-func readStatistics(f *h5.File) (s Statistics, err error) {
+// readStatistics reads what there is, and fills in the rest. With an error it returns no
+// statistics at all: what was read so far may have other lengths than the rest.
+func readStatistics(f *h5.File) (Statistics, error) {
 	const group = statisticsGroup
+	var s Statistics
 	entries, err := members(f, group)
 	if err != nil {
-		return s, err
+		return Statistics{}, err
 	}
 	for _, field := range statistics {
 		if !slices.ContainsFunc(entries, func(e h5.Entry) bool { return e.Name == field.name }) {
 			continue
 		}
 		if err := field.read(f, h5.Join(group, field.name), &s); err != nil {
-			return s, err
+			return Statistics{}, err
 		}
 	}
 	if err := s.check(); err != nil {
-		return s, in(f.Name(), group, ErrMismatch, "%v", err)
+		return Statistics{}, in(f.Name(), group, ErrMismatch, "%v", err)
 	}
 	return s.filled(), nil
 }

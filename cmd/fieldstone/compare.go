@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+
+	"github.com/fieldstone-io/fieldstone/internal/samerun"
 )
 
 // infinitelyFar is the ULP distance of a NaN to everything but itself. No two
@@ -100,8 +102,8 @@ type comparison struct {
 	cells     int64
 	differing int64 // cells of different bits
 	nonFinite int64 // differing cells with a NaN or an infinity on at least one side
-	// first is the index, x fastest, of the first differing cell, with the values
-	// of both sides; -1 if there is none.
+	// first is the index, x fastest, of the first cell that counts as differing, with
+	// the values of both sides; -1 if there is none.
 	first      int64
 	valA, valB float64
 
@@ -110,12 +112,26 @@ type comparison struct {
 	squares sumOfSquares
 
 	farULP uint64 // largest distance of the cells that nonFinite counts
+
+	// maxima are those by a tolerance, with the indices of cells. With one, first is the
+	// first cell beyond it.
+	maxima *samerun.Maxima[int64]
 }
 
-func newComparison() *comparison { return &comparison{first: -1} }
+// newComparison compares within a tolerance, or all bits if it is nil.
+func newComparison(t *samerun.Tolerance) *comparison {
+	c := &comparison{first: -1}
+	if t != nil {
+		c.maxima = &samerun.Maxima[int64]{Tolerance: *t}
+	}
+	return c
+}
 
 // equal reports whether all cells so far have the same bits.
 func (c *comparison) equal() bool { return c.differing == 0 }
+
+// same reports whether no cell so far counts as a difference.
+func (c *comparison) same() bool { return c.equal() || c.maxima != nil && c.maxima.Beyond == 0 }
 
 // add compares the next cells. a and b are little-endian float64 of equal
 // length.
@@ -132,8 +148,9 @@ func (c *comparison) add(a, b []byte) {
 			continue
 		}
 		x, y := math.Float64frombits(u), math.Float64frombits(v)
-		if c.first < 0 {
-			c.first, c.valA, c.valB = start+int64(i/size), x, y
+		at := start + int64(i/size)
+		if within := c.maxima != nil && c.maxima.Add(x, y, at); !within && c.first < 0 {
+			c.first, c.valA, c.valB = at, x, y
 		}
 		c.differing++
 		ulp := ulpDistance(x, y)

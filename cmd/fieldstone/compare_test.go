@@ -136,7 +136,7 @@ func TestComparisonAgreesWithANaiveOne(t *testing.T) {
 				b[i] = cells(1).Draw(t, "b")[0]
 			}
 		}
-		c := newComparison()
+		c := newComparison(nil)
 		for at := 0; at < n; {
 			piece := rapid.IntRange(1, n-at).Draw(t, "piece")
 			c.add(encode(a[at:at+piece]), encode(b[at:at+piece]))
@@ -223,7 +223,7 @@ func BenchmarkComparison(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(c.a)))
 			for b.Loop() {
-				newComparison().add(c.a, c.b)
+				newComparison(nil).add(c.a, c.b)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/samerun"
 	"github.com/fieldstone-io/fieldstone/publish"
 	"github.com/spf13/cobra"
 )
@@ -22,15 +23,19 @@ const diffPiece = 1 << 20
 // diffOptions are the flags of diff.
 type diffOptions struct {
 	metadata, sidecar, quiet, json bool
+	tolerance                      *samerun.Tolerance // nil: all bits count
 }
 
 func newDiff(a *app) *cobra.Command {
 	var o diffOptions
+	var t samerun.Tolerance
 	c := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Compare two bundles or two run files, bit for bit",
-		Long: `Compare the fields of two bundles, or what two files of runs hold, bit for bit.
-
+		Short: withHDF5("Compare two bundles, two run files or two directories of them", "Compare two bundles or two directories of them"),
+		Long: withHDF5(`Compare the fields of two bundles, or what two files of runs hold: bit for bit, or within
+a tolerance.
+`, `Compare the fields of two bundles: bit for bit, or within a tolerance.
+`) + `
 Of each field that differs the output has the number of differing cells, the
 largest absolute difference, the root mean square of the difference over all
 cells, the largest difference in units in the last place (ULP), and the first
@@ -42,31 +47,59 @@ A field that only one bundle has is a difference. Grids of different dimensions
 are a difference, and their fields aren't compared. Origin, spacing and periodicity
 count with --metadata only. Checksums are not verified.
 
-Of two outputs or two checkpoints of runs the times, the unknowns, the states of interval
+With --atol or --rtol, or both, two numbers a and b are equal if
+
+    |a - b| <= atol + rtol max(|a|, |b|)
+
+where the one that isn't given is 0. All NaNs are then equal, and infinities of one sign.
+Of each field the output has the number of cells beyond the tolerance, the largest
+absolute and the largest relative difference, |a - b| / max(|a|, |b|), and where these
+are. Metadata, integers and texts are compared exactly all the same.
+
+` + withHDF5(`Of two outputs or two checkpoints of runs the times, the unknowns, the states of interval
 updates and the statistics are compared, but no wall times, and the setup hash with
 --metadata only ('fieldstone settings diff' compares the settings). Of each that differs
 the output has the number of differing values, and the first one with both values. Saved
 states are compared by their numbers, as many as both files have.
 
-Exit status: 0 when everything that is compared is equal, 1 when not, 2 for wrong
-usage or when something can't be read.`,
+`, "") + `Of two directories the bundles are compared by their names` + withHDF5(`, and the files of runs by the
+name of the run and the number of the segment, or as its checkpoints; not what was set
+aside.`, `, not those that were set
+aside.`) + ` What only one directory has is a difference. A line tells of each pair.
+
+Exit status: 0 when everything that is compared is equal, or within the tolerance, 1 when
+not, 2 for wrong usage or when something can't be read.`,
 		Example: `  fieldstone diff a/step_40 b/step_40
   fieldstone diff --metadata a/step_40 b/step_40
   fieldstone diff -q a/step_40 b/step_40 && echo equal
-  fieldstone diff a/decay.h5 b/decay.h5`,
-		Args:              arguments(2, 2, "two bundles or two run files"),
+` + withHDF5(`  fieldstone diff a/decay.h5 b/decay.h5
+`, "") + `  fieldstone diff --rtol 1e-9 a/results b/results`,
+		Args:              arguments(2, 2, withHDF5("two bundles, two run files or two directories of them", "two bundles or two directories of them")),
 		ValidArgsFunction: completePaths(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if isRunFile(args[0]) || isRunFile(args[1]) {
-				if o.sidecar {
-					return misused(c, errors.New("diff: a run file has no sidecar"))
+			if c.Flags().Changed("atol") || c.Flags().Changed("rtol") {
+				if err := t.Check(); err != nil {
+					return misused(c, fmt.Errorf("diff: %w", err))
 				}
-				return a.diffRuns(c.Context(), args[0], args[1], o)
+				o.tolerance = &t
 			}
-			return a.diff(c.Context(), args[0], args[1], o)
+			w, err := a.lookAtBoth(args[0], args[1])
+			switch {
+			case err != nil:
+				return err
+			case w == aDirectory:
+				return a.diffDirectories(c.Context(), args[0], args[1], o)
+			case w == aBundle:
+				return a.diff(c.Context(), args[0], args[1], o)
+			case o.sidecar:
+				return misused(c, errors.New("diff: a run file has no sidecar"))
+			}
+			return a.diffRuns(c.Context(), args[0], args[1], o)
 		},
 	}
-	c.Flags().BoolVar(&o.metadata, "metadata", false, "compare metadata.json too, but for creation time, writer and decomposition; of run files the setup hash")
+	c.Flags().Float64Var(&t.Absolute, "atol", 0, "the absolute part of a tolerance")
+	c.Flags().Float64Var(&t.Relative, "rtol", 0, "the relative part of a tolerance")
+	c.Flags().BoolVar(&o.metadata, "metadata", false, "compare metadata.json too, but for creation time, writer and decomposition"+withHDF5("; of run files the setup hash", ""))
 	c.Flags().BoolVar(&o.sidecar, "sidecar", false, "compare sidecar.json too, as a JSON value")
 	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "write nothing: the exit status is the answer")
 	c.Flags().BoolVar(&o.json, "json", false, "write JSON")
@@ -78,13 +111,34 @@ usage or when something can't be read.`,
 type difference struct {
 	A        string      `json:"a"`
 	B        string      `json:"b"`
+	ABytes   []byte      `json:"a_bytes,omitempty"`
+	BBytes   []byte      `json:"b_bytes,omitempty"`
 	Equal    bool        `json:"equal"`
 	Grid     gridDiff    `json:"grid"`
 	Fields   []fieldDiff `json:"fields"`
 	Metadata []keyDiff   `json:"metadata"` // null: not compared
 	Sidecar  *sideState  `json:"sidecar"`  // null: not compared
+	// Tolerance is that of the cells; without one all bits count.
+	Tolerance *toleranceJSON `json:"tolerance,omitempty"`
 
 	size [3]int
+}
+
+type toleranceJSON struct {
+	Absolute number `json:"atol"`
+	Relative number `json:"rtol"`
+}
+
+func newToleranceJSON(t *samerun.Tolerance) *toleranceJSON {
+	if t == nil {
+		return nil
+	}
+	return &toleranceJSON{number(t.Absolute), number(t.Relative)}
+}
+
+// String is the condition that numbers must meet.
+func (t *toleranceJSON) String() string {
+	return samerun.Tolerance{Absolute: float64(t.Absolute), Relative: float64(t.Relative)}.String()
 }
 
 // gridDiff is a difference of the grids. Cells of grids of the same dimensions
@@ -99,6 +153,7 @@ type sideState string
 
 const (
 	sideEqual       sideState = "equal"
+	sideWithin      sideState = "within tolerance"
 	sideDifferent   sideState = "different"
 	sideOnlyA       sideState = "only in A"
 	sideOnlyB       sideState = "only in B"
@@ -114,6 +169,18 @@ type fieldDiff struct {
 	All       *distanceJSON `json:"all"`
 	Finite    *distanceJSON `json:"finite"`
 	First     *firstDiff    `json:"first"`
+	Maxima    *fieldMaxima  `json:"maxima,omitempty"` // with a tolerance
+}
+
+// fieldMaxima are the largest differences by a tolerance. A cell is null where there is
+// no difference.
+type fieldMaxima struct {
+	Beyond     int64     `json:"beyond"`
+	NonFinite  int64     `json:"non_finite"` // of them, those with a NaN or an infinity
+	MaxAbs     number    `json:"max_abs"`
+	MaxAbsCell *[3]int64 `json:"max_abs_cell"`
+	MaxRel     number    `json:"max_rel"`
+	MaxRelCell *[3]int64 `json:"max_rel_cell"`
 }
 
 type distanceJSON struct {
@@ -155,21 +222,32 @@ type keyDiff struct {
 	B   json.RawMessage `json:"b"`
 }
 
-func (a *app) diff(ctx context.Context, pathA, pathB string, o diffOptions) error {
-	var bundles [2]*publish.Bundle
-	for i, path := range []string{pathA, pathB} {
-		b, err := publish.OpenBundle(path)
-		if err != nil {
-			a.report("diff", path, err)
-			continue
-		}
-		defer b.Close()
-		bundles[i] = b
+// lookAtBoth tells what is at two paths, or reports why these can't be compared.
+func (a *app) lookAtBoth(pathA, pathB string) (what, error) {
+	x, errA := lookAt(pathA)
+	y, errB := lookAt(pathB)
+	if a.reportSides(pathA, pathB, errA, errB) {
+		return 0, statusError(statusFailed)
 	}
-	if bundles[0] == nil || bundles[1] == nil {
+	if x != y {
+		a.complain("diff: %s", ofTwoKinds(pathA, x.String(), pathB, y.String()))
+		return 0, statusError(statusFailed)
+	}
+	return x, nil
+}
+
+// ofTwoKinds says why what is at two paths isn't compared.
+func ofTwoKinds(pathA, kindA, pathB, kindB string) string {
+	return fmt.Sprintf("A, %s, is %s, and B, %s, is %s", pathA, kindA, pathB, kindB)
+}
+
+func (a *app) diff(ctx context.Context, pathA, pathB string, o diffOptions) error {
+	x, y, errA, errB := openBundles(pathA, pathB)
+	defer closeBundles(x, y)
+	if a.reportSides(pathA, pathB, errA, errB) {
 		return statusError(statusFailed)
 	}
-	d, err := a.compare(ctx, bundles[0], bundles[1], o)
+	d, err := a.compare(ctx, x, y, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -189,6 +267,36 @@ func (a *app) diff(ctx context.Context, pathA, pathB string, o diffOptions) erro
 	return err
 }
 
+func openBundles(pathA, pathB string) (x, y *publish.Bundle, errA, errB error) {
+	x, errA = publish.OpenBundle(pathA)
+	y, errB = publish.OpenBundle(pathB)
+	return x, y, errA, errB
+}
+
+func closeBundles(bundles ...*publish.Bundle) {
+	for _, b := range bundles {
+		if b != nil {
+			b.Close() // it was only read
+		}
+	}
+}
+
+// reportSides reports the errors of the two sides, once where these are one path, and
+// whether there are any.
+func (a *app) reportSides(pathA, pathB string, errA, errB error) bool {
+	return reportBoth(a.report, pathA, pathB, errA, errB)
+}
+
+func reportBoth(report func(command, path string, err error), pathA, pathB string, errA, errB error) bool {
+	if errA != nil {
+		report("diff", pathA, errA)
+	}
+	if errB != nil && (errA == nil || pathA != pathB) {
+		report("diff", pathB, errB)
+	}
+	return errA != nil || errB != nil
+}
+
 // readError is an error of one of the two bundles.
 func readError(path string, err error) error {
 	return fmt.Errorf("diff %s: %s", path, reason(path, err))
@@ -196,11 +304,11 @@ func readError(path string, err error) error {
 
 func (a *app) compare(ctx context.Context, x, y *publish.Bundle, o diffOptions) (*difference, error) {
 	m, n := x.Metadata(), y.Metadata()
-	d := &difference{A: x.Path(), B: y.Path(), Equal: true, Fields: []fieldDiff{}, size: m.Domain.Size}
+	d := &difference{A: x.Path(), B: y.Path(), ABytes: notUTF8(x.Path()), BBytes: notUTF8(y.Path()), Equal: true, Fields: []fieldDiff{}, Tolerance: newToleranceJSON(o.tolerance), size: m.Domain.Size}
 	if o.metadata {
 		var err error
 		if d.Metadata, err = compareMetadata(m, n); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("diff: metadata.json: %w", err)
 		}
 		d.Equal = len(d.Metadata) == 0
 	}
@@ -214,12 +322,12 @@ func (a *app) compare(ctx context.Context, x, y *publish.Bundle, o diffOptions) 
 	}
 	d.Grid = compareGrids(m.Domain, n.Domain)
 	d.Equal = d.Equal && d.Grid.Comparable
-	err := a.compareFields(ctx, x, y, d, o.quiet)
+	err := a.compareFields(ctx, x, y, d, o)
 	return d, err
 }
 
-// compareFields stops at the first difference if quick is set.
-func (a *app) compareFields(ctx context.Context, x, y *publish.Bundle, d *difference, quick bool) error {
+// compareFields stops at the first difference if nothing is to be written.
+func (a *app) compareFields(ctx context.Context, x, y *publish.Bundle, d *difference, o diffOptions) error {
 	inA, inB := x.Fields(), y.Fields()
 	var common []string
 	for _, id := range inA {
@@ -247,20 +355,20 @@ func (a *app) compareFields(ctx context.Context, x, y *publish.Bundle, d *differ
 		if f.State != "" {
 			continue
 		}
-		if quick && !d.Equal {
+		if o.quiet && !d.Equal {
 			return nil
 		}
-		c, err := compareField(ctx, x, y, f.ID, quick, bar.add)
+		c, err := compareField(ctx, x, y, f.ID, o, bar.add)
 		if err != nil {
 			return err
 		}
 		f.set(c, d.size)
-		d.Equal = d.Equal && c.equal()
+		d.Equal = d.Equal && c.same()
 	}
 	return nil
 }
 
-func compareField(ctx context.Context, x, y *publish.Bundle, id string, quick bool, progress func(int64)) (*comparison, error) {
+func compareField(ctx context.Context, x, y *publish.Bundle, id string, o diffOptions, progress func(int64)) (*comparison, error) {
 	p, err := x.Field(id)
 	if err != nil {
 		return nil, readError(x.Path(), err)
@@ -269,7 +377,7 @@ func compareField(ctx context.Context, x, y *publish.Bundle, id string, quick bo
 	if err != nil {
 		return nil, readError(y.Path(), err)
 	}
-	c := newComparison()
+	c := newComparison(o.tolerance)
 	bufA, bufB := make([]byte, diffPiece), make([]byte, diffPiece)
 	for at := int64(0); at < p.Size(); at += diffPiece {
 		if err := ctx.Err(); err != nil {
@@ -284,7 +392,7 @@ func compareField(ctx context.Context, x, y *publish.Bundle, id string, quick bo
 		}
 		c.add(bufA[:n], bufB[:n])
 		progress(n)
-		if quick && !c.equal() {
+		if o.quiet && !c.same() {
 			break
 		}
 	}
@@ -306,16 +414,34 @@ func readAt(r io.ReaderAt, p []byte, offset int64) error {
 func (f *fieldDiff) set(c *comparison, size [3]int) {
 	f.State, f.Cells, f.Differing, f.NonFinite = sideEqual, c.cells, c.differing, c.nonFinite
 	f.All, f.Finite = c.distance().json(), c.finiteDistance().json()
-	if c.equal() {
+	if m := c.maxima; m != nil {
+		f.Maxima = &fieldMaxima{Beyond: m.Beyond, NonFinite: m.NonFinite, MaxAbs: number(m.Abs), MaxRel: number(m.Rel)}
+		if m.Abs > 0 {
+			f.Maxima.MaxAbsCell = pointer(cellAt(m.AbsAt, size))
+		}
+		if m.Rel > 0 {
+			f.Maxima.MaxRelCell = pointer(cellAt(m.RelAt, size))
+		}
+	}
+	switch {
+	case c.equal():
+		return
+	case c.same():
+		f.State = sideWithin
 		return
 	}
 	f.State = sideDifferent
-	nx, ny := int64(size[0]), int64(size[1])
 	f.First = &firstDiff{
-		Cell: [3]int64{c.first % nx, c.first / nx % ny, c.first / nx / ny},
+		Cell: cellAt(c.first, size),
 		A:    number(c.valA), BitsA: bits(c.valA),
 		B: number(c.valB), BitsB: bits(c.valB),
 	}
+}
+
+// cellAt is the cell of an index in the order of a file.
+func cellAt(index int64, size [3]int) [3]int64 {
+	nx, ny := int64(size[0]), int64(size[1])
+	return [3]int64{index % nx, index / nx % ny, index / nx / ny}
 }
 
 func bits(v float64) string { return fmt.Sprintf("%016x", math.Float64bits(v)) }
@@ -413,7 +539,11 @@ func compareSidecars(x, y *publish.Bundle) (sideState, error) {
 	same, err := publish.SameJSON(a, b)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("diff: sidecar.json: %w", err)
+		of := x
+		if _, errA := publish.SameJSON(a, a); errA == nil {
+			of = y
+		}
+		return "", fmt.Errorf("diff %s: sidecar.json: %w", of.Path(), err)
 	case same:
 		return sideEqual, nil
 	}
@@ -422,6 +552,9 @@ func compareSidecars(x, y *publish.Bundle) (sideState, error) {
 
 func (d *difference) write(a *app) {
 	fmt.Fprintf(a.out, "A: %s\nB: %s\n", oneLine(d.A), oneLine(d.B))
+	if d.Tolerance != nil {
+		fmt.Fprintf(a.out, "tolerance: %v\n", d.Tolerance)
+	}
 	if d.Metadata != nil {
 		fmt.Fprintln(a.out, "metadata")
 		t := newTable()
@@ -452,22 +585,30 @@ func (d *difference) write(a *app) {
 func (d *difference) writeFields(a *app) {
 	t := newTable(2, 3, 4, 5)
 	t.row("FIELD", "STATE", "CELLS", "MAX ABS", "RMS", "MAX ULP", "FIRST AT", "A", "B")
-	numbers := false
+	if d.Tolerance != nil {
+		t = newTable(2, 3, 5)
+		t.row("FIELD", "STATE", "BEYOND", "MAX ABS", "AT", "MAX REL", "AT", "FIRST BEYOND", "A", "B")
+	}
+	columns := 2
 	for _, f := range d.Fields {
 		row := []string{f.ID, string(f.State)}
-		if f.First != nil {
-			numbers = true
+		switch {
+		case f.Maxima != nil && f.State != sideEqual:
+			row = append(row, f.maxima()...)
+		case f.First != nil:
 			row = append(row, f.numbers()...)
 		}
+		columns = max(columns, len(row))
 		t.row(row...)
 	}
-	if !numbers {
-		t.rows[0] = t.rows[0][:2]
-	}
+	t.rows[0] = t.rows[0][:columns]
 	fmt.Fprintln(a.out, "fields")
 	t.write(a.out, "  ")
 	for _, f := range d.Fields {
-		if f.NonFinite > 0 {
+		switch {
+		case f.Maxima != nil && f.Maxima.NonFinite > 0:
+			fmt.Fprintf(a.out, "%s: the maxima leave out %s with a NaN or an infinity\n", oneLine(f.ID), count(f.Maxima.NonFinite, "cell"))
+		case f.Maxima == nil && f.NonFinite > 0:
 			fmt.Fprintf(a.out, "%s: NaNs or infinities in %s; the others: max abs %s, rms %s, max ulp %s\n",
 				oneLine(f.ID), count(f.NonFinite, "differing cell"),
 				rough(float64(f.Finite.MaxAbs)), rough(float64(f.Finite.RMS)), f.Finite.MaxULP)
@@ -476,15 +617,34 @@ func (d *difference) writeFields(a *app) {
 }
 
 func (f *fieldDiff) numbers() []string {
-	a, b := exact(float64(f.First.A)), exact(float64(f.First.B))
-	if a == b {
-		a, b = a+" ("+f.First.BitsA+")", b+" ("+f.First.BitsB+")"
-	}
-	return []string{
+	return append([]string{
 		fmt.Sprintf("%d of %d", f.Differing, f.Cells),
 		rough(float64(f.All.MaxAbs)), rough(float64(f.All.RMS)), f.All.MaxULP.String(),
-		cellName(f.First.Cell), a, b,
+	}, f.First.texts()...)
+}
+
+// texts are the cell and both values, with their bits where both print alike.
+func (f *firstDiff) texts() []string {
+	a, b := exact(float64(f.A)), exact(float64(f.B))
+	if a == b {
+		a, b = a+" ("+f.BitsA+")", b+" ("+f.BitsB+")"
 	}
+	return []string{cellName(f.Cell), a, b}
+}
+
+func (f *fieldDiff) maxima() []string {
+	m := f.Maxima
+	row := []string{fmt.Sprintf("%d of %d", m.Beyond, f.Cells), rough(float64(m.MaxAbs)), "", rough(float64(m.MaxRel)), ""}
+	if m.MaxAbsCell != nil {
+		row[2] = cellName(*m.MaxAbsCell)
+	}
+	if m.MaxRelCell != nil {
+		row[4] = cellName(*m.MaxRelCell)
+	}
+	if f.First != nil {
+		row = append(row, f.First.texts()...)
+	}
+	return row
 }
 
 func orMissing(value json.RawMessage) string {
@@ -504,7 +664,11 @@ func compareGrids(d, e grid.Domain) gridDiff {
 		err = d.SamePeriodicity(e)
 	}
 	g := gridDiff{Comparable: d.Size == e.Size}
-	if err != nil {
+	var m *grid.MismatchError
+	switch {
+	case errors.As(err, &m):
+		g.Difference = pointer(fmt.Sprintf("grids differ: %s along %c is %s in A, %s in B", m.Quantity, "xyz"[m.Axis], m.A, m.B))
+	case err != nil:
 		g.Difference = pointer(err.Error())
 	}
 	return g

@@ -45,11 +45,11 @@ func TestDiffOfRunFiles(t *testing.T) {
 		"a time":              {0, func(s *runfile.Solution) { s.Times[3] = 0.8 }, 1, []string{"1 of 4", "0.75 s, 0"}},
 		"fewer states": {0, func(s *runfile.Solution) {
 			s.Times, s.States, s.Updates[0].States = s.Times[:2], s.States[:2], s.Updates[0].States[:2]
-		}, 1, []string{"4 saved states and 2"}},
+		}, 1, []string{"4 saved states in A, 2 in B"}},
 		"an update":           {0, func(s *runfile.Solution) { s.Updates[0].States[2][1] = 7 }, 1, []string{"interval update  mean", "0.5 s, 1 "}},
 		"another update":      {0, func(s *runfile.Solution) { s.Updates[0].Name = "other" }, 1, []string{"only in A", "only in B"}},
 		"an outcome":          {0, func(s *runfile.Solution) { s.Statistics.Outcome[4] = "failed" }, 1, []string{"1 of 5", "converged", "failed"}},
-		"a unit":              {0, func(s *runfile.Solution) { s.Layout.Unknowns[0].Unit = "kA" }, 1, []string{"layout", `the unit of I is "A" and "kA"`}},
+		"a unit":              {0, func(s *runfile.Solution) { s.Layout.Unknowns[0].Unit = "kA" }, 1, []string{"layout", `the unit of I is "A" in A, "kA" in B`}},
 		"an unknown's name":   {0, func(s *runfile.Solution) { s.Layout.Unknowns[0].Name = "J" }, 1, []string{"I", "only in A", "J", "only in B"}},
 		"a radius":            {0, func(s *runfile.Solution) { s.Layout.R[1] = 0.6 }, 1, []string{"the radial grids differ"}},
 		"the grid of a field": {0, func(s *runfile.Solution) { s.Layout.Unknowns[3].Domain.Spacing[0] = 2 }, 1, []string{"the grid of the field phi"}},
@@ -137,8 +137,8 @@ func TestDiffOfRunFilesFailures(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{segment1, lastCheckpoint}, "fieldstone: diff: one file is a checkpoint, the other an output\n"},
-		{[]string{segment1, "results"}, "fieldstone: diff results: is a directory, not a run file\n"},
+		{[]string{segment1, lastCheckpoint}, "fieldstone: diff: A, " + segment1 + ", is an output, and B, " + lastCheckpoint + ", is a checkpoint\n"},
+		{[]string{segment1, "results"}, "fieldstone: diff: A, " + segment1 + ", is a run file, and B, results, is a directory of bundles or run files\n"},
 		{[]string{"nowhere", segment1}, "fieldstone: diff nowhere: no such file or directory\n"},
 		{[]string{segment1, "torn.h5"}, "fieldstone: diff torn.h5: not a usable HDF5 file"},
 		{[]string{"--sidecar", segment1, segment1}, "fieldstone: diff: a run file has no sidecar\n"},

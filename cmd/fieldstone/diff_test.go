@@ -125,14 +125,14 @@ func TestDiffOfWhatCannotBeRead(t *testing.T) {
 		{"nothing there", nil, []string{"a", "nowhere"}, "fieldstone: diff nowhere: no such file or directory\n"},
 		{"both missing", nil, []string{"here", "there"},
 			"fieldstone: diff here: no such file or directory\nfieldstone: diff there: no such file or directory\n"},
-		{"a directory of bundles", nil, []string{"a", "."}, "fieldstone: diff .: not a bundle: no metadata.json\n"},
+		{"a directory of bundles", nil, []string{"a", "."}, "fieldstone: diff: A, a, is a bundle, and B, ., is a directory of bundles or run files\n"},
 		{"a field of a wrong size", func(t *testing.T) {
 			rewrite(t, "b", "fields/phi.bin", func(b []byte) []byte { return b[1:] })
 		}, []string{"a", "b"}, "fieldstone: diff b: fields/phi.bin: 191 bytes, the grid needs exactly 192\n"},
 		{"metadata that were changed", func(t *testing.T) { flip(t, "b", "metadata.json") }, []string{"a", "b"}, "fieldstone: diff b: metadata.json: "},
 		{"a sidecar that was changed", func(t *testing.T) { flip(t, "a", "sidecar.json") }, []string{"a", "b"}, "fieldstone: diff a: sidecar.json: checksum differs"},
-		{"one argument", nil, []string{"a"}, "fieldstone: diff: want two bundles or two run files\ntry 'fieldstone diff --help'\n"},
-		{"three arguments", nil, []string{"a", "b", "c"}, "fieldstone: diff: want two bundles or two run files, got 3 arguments\ntry 'fieldstone diff --help'\n"},
+		{"one argument", nil, []string{"a"}, "fieldstone: diff: want two bundles" + withHDF5(", two run files", "") + " or two directories of them\ntry 'fieldstone diff --help'\n"},
+		{"three arguments", nil, []string{"a", "b", "c"}, "fieldstone: diff: want two bundles" + withHDF5(", two run files", "") + " or two directories of them, got 3 arguments\ntry 'fieldstone diff --help'\n"},
 		{"an empty argument", nil, []string{"a", ""}, "fieldstone: diff: an argument is empty\ntry 'fieldstone diff --help'\n"},
 		{"quietly and in JSON", nil, []string{"-q", "--json", "a", "b"}, "fieldstone: "},
 	} {

@@ -14,6 +14,9 @@ func TestExamplesOfRunFiles(t *testing.T) {
 	s, fields := output(runSettings(tolerance(1e-8), must(firstSegmentRecord("other"))), 0)
 	save(t, "other.h5", s, fields)
 	changed(t, "again.h5", 1e-9, func(*runfile.Solution) {})
+	changed(t, "other/decay.segment0001.h5", 1e-9, func(*runfile.Solution) {})
+	write(t, "other/decay.segment0002.h5", read(t, segment2))
+	write(t, "other/decay.checkpoint.h5", read(t, lastCheckpoint))
 	checkExamples(t, runPage, 10)
 }
 
@@ -25,7 +28,7 @@ func TestJSONKeysOfRunFilesAreDocumented(t *testing.T) {
 	checkKeys(t, runPage, [][]string{
 		{"show", "--json", "--stats", segment1}, {"show", "--json", lastCheckpoint}, {"verify", "--json", "results", "torn.h5"},
 		{"segments", "--json", "results", "decay"}, {"settings", "diff", "--json", segment1, "other.h5"},
-		{"diff", "--json", segment1, segment2},
+		{"diff", "--json", segment1, segment2}, {"diff", "--json", "--rtol", "1", segment1, segment2},
 		{"join", "--json", segment1, segment2, "-o", "joined.h5"},
 	})
 }

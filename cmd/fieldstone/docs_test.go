@@ -104,6 +104,7 @@ func TestJSONKeysAreDocumented(t *testing.T) {
 	checkKeys(t, cliPage, [][]string{
 		{"show", "--json", "--stats", "results/ckpt"}, {"ls", "--json", "results/ckpt"}, {"verify", "--json", "results/ckpt"},
 		{"diff", "--json", "--metadata", "--sidecar", "results/ckpt/step_9", "results/ckpt/step_30"}, {"version", "--json"},
+		{"diff", "--json", "--rtol", "1", "results/ckpt/step_9", "results/ckpt/step_30"}, {"diff", "--json", "results/ckpt", "results/ckpt"},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/record"
@@ -50,18 +51,20 @@ Exit status: 0 when the files are joined, 1 when they are not the segments of on
 
 // joined is the outcome of a join as JSON.
 type joined struct {
-	Output    string       `json:"output"`
-	Files     []joinedFile `json:"files"`
-	States    int          `json:"saved_states"`
-	Times     []number     `json:"times"`
-	Attempted int          `json:"attempted"`
-	Bytes     int64        `json:"bytes"`
+	Output      string       `json:"output"`
+	OutputBytes []byte       `json:"output_bytes,omitempty"`
+	Files       []joinedFile `json:"files"`
+	States      int          `json:"saved_states"`
+	Times       []number     `json:"times"`
+	Attempted   int          `json:"attempted"`
+	Bytes       int64        `json:"bytes"`
 }
 
 type joinedFile struct {
-	Path    string `json:"path"`
-	States  int    `json:"saved_states"`
-	Dropped int    `json:"dropped_states"`
+	Path      string `json:"path"`
+	PathBytes []byte `json:"path_bytes,omitempty"`
+	States    int    `json:"saved_states"`
+	Dropped   int    `json:"dropped_states"`
 }
 
 func (a *app) join(ctx context.Context, files []string, out string, overwrite, asJSON bool) error {
@@ -120,7 +123,7 @@ func (a *app) refused(ctx context.Context, command string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := err.Error()
+	text := strings.Replace(withoutOperation(err), runfile.ErrNotRunFile.Error(), errNeither.Error(), 1)
 	for _, operation := range []string{"read output: ", "outline: ", "join "} {
 		if len(text) > len(operation) && text[:len(operation)] == operation {
 			text = text[len(operation):]
@@ -163,7 +166,7 @@ func (a *app) writeAndCompare(ctx context.Context, s *runfile.Solution, to *targ
 	if err := runfile.WriteOutput(ctx, to.tmp, s, runfile.Fields(counted(s.ReadField))); err != nil {
 		return nil, err
 	}
-	again, err := runfile.ReadOutput(ctx, []string{to.tmp}, a.warnRun("join"))
+	again, err := runfile.ReadOutput(ctx, []string{to.tmp}, runfile.Warn(func(string) {})) // the files have told
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +180,7 @@ func (a *app) writeAndCompare(ctx context.Context, s *runfile.Solution, to *targ
 	if err != nil {
 		return nil, err
 	}
-	j := &joined{Output: to.path, States: len(s.Times), Times: []number{}, Attempted: s.Statistics.Attempts(), Bytes: info.Bytes}
+	j := &joined{Output: to.path, OutputBytes: notUTF8(to.path), States: len(s.Times), Times: []number{}, Attempted: s.Statistics.Attempts(), Bytes: info.Bytes}
 	for _, t := range s.Times {
 		j.Times = append(j.Times, number(t))
 	}
@@ -197,7 +200,7 @@ func countDropped(ctx context.Context, s *runfile.Solution, files []string) (lis
 		if err != nil {
 			return nil, false, err
 		}
-		list, ours = append(list, joinedFile{file, len(info.Times), len(info.Times) - kept[file]}), info.Ours
+		list, ours = append(list, joinedFile{file, notUTF8(file), len(info.Times), len(info.Times) - kept[file]}), info.Ours
 	}
 	return list, ours, nil
 }
@@ -297,7 +300,10 @@ func sameFields(ctx context.Context, s *runfile.Solution, a, b runfile.FieldRead
 				return err
 			}
 			other = slices.Grow(other[:0], len(buffer))[:len(buffer)]
-			if err := errors.Join(a(ctx, u.Name, state, box, buffer), b(ctx, u.Name, state, box, other)); err != nil {
+			if err := a(ctx, u.Name, state, box, buffer); err != nil {
+				return err
+			}
+			if err := b(ctx, u.Name, state, box, other); err != nil {
 				return err
 			}
 			if !sameBits(buffer, other) {

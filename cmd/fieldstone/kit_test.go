@@ -67,6 +67,16 @@ func mustRun(t *testing.T, status int, args ...string) outcome {
 	return o
 }
 
+// says checks that a text has all of some parts.
+func says(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("no %q in\n%s", p, text)
+		}
+	}
+}
+
 // sample is a bundle to be made.
 type sample struct {
 	domain    grid.Domain // the zero value is sampleDomain

@@ -286,7 +286,7 @@ func bundleEntry(path string) *entry {
 }
 
 // errNoBundles says that a directory has nothing to work on.
-var errNoBundles = errors.New("neither a bundle nor a directory of bundles")
+var errNoBundles = fmt.Errorf("%w, nor a directory of them", errNeither)
 
 // restart is what a service with "restart_from": "latest" would do, as far as
 // the states of the entries tell.

@@ -22,8 +22,8 @@ func newLs(a *app) *cobra.Command {
 bundles, good or bad by structure and size or, with --verify, by checksum; those
 that were set aside (.damaged, .superseded); what is being published or removed,
 and what dead jobs left over. A line says what "restart_from": "latest" would do.
-Of runs that have files in the directory the names are listed: 'fieldstone segments'
-has the rest.
+Of runs that have files in the directory the names are listed` + withHDF5(`: 'fieldstone segments'
+has the rest.`, ".") + `
 
 Exit status: 0, whatever the state of the bundles; 2 for wrong usage or when the
 directory can't be read.`,
@@ -46,20 +46,24 @@ directory can't be read.`,
 
 // listing is a directory of bundles as JSON.
 type listing struct {
-	Directory string        `json:"directory"`
-	Verified  bool          `json:"verified"`
-	Entries   []listedEntry `json:"entries"`
-	Latest    listedRestart `json:"latest"`
-	Runs      []string      `json:"runs"` // names of runs that have files here
+	Directory      string        `json:"directory"`
+	DirectoryBytes []byte        `json:"directory_bytes,omitempty"`
+	Verified       bool          `json:"verified"`
+	Entries        []listedEntry `json:"entries"`
+	Latest         listedRestart `json:"latest"`
+	Runs           []string      `json:"runs"` // names of runs that have files here
+	RunsBytes      [][]byte      `json:"runs_bytes,omitempty"`
 }
 
 // listedEntry has null for what isn't known or makes no sense.
 type listedEntry struct {
 	Name      string     `json:"name"`
+	NameBytes []byte     `json:"name_bytes,omitempty"`
 	Kind      kind       `json:"kind"`
 	State     state      `json:"state"`
 	Checked   *string    `json:"checked"`
 	Error     *string    `json:"error"`
+	Reason    *string    `json:"reason"` // why it was set aside, or is left over
 	Increment *int64     `json:"accepted_increment"`
 	Time      *number    `json:"accepted_time"`
 	Bytes     *int64     `json:"bytes"`
@@ -76,6 +80,10 @@ type listedRestart struct {
 func (a *app) ls(ctx context.Context, dir string, verify, asJSON bool) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() && looksLikeBundle(dir) {
 		a.complain("ls %s: is a bundle, not a directory of bundles (see 'fieldstone show')", dir)
+		return statusError(statusFailed)
+	}
+	if w, err := lookAt(dir); err == nil && w == aRunFile {
+		a.complain("ls %s: is a run file, not a directory of bundles (see 'fieldstone show')", dir)
 		return statusError(statusFailed)
 	}
 	entries, err := list(dir)
@@ -142,12 +150,14 @@ func (e *entry) checked(verify bool) string {
 }
 
 func newListing(dir string, entries []*entry, verify bool) listing {
-	l := listing{Directory: dir, Verified: verify, Entries: []listedEntry{}, Runs: runNames(dir)}
+	l := listing{Directory: dir, DirectoryBytes: notUTF8(dir), Verified: verify, Entries: []listedEntry{}, Runs: runNames(dir)}
+	l.RunsBytes = anyNotUTF8(l.Runs)
 	for _, e := range entries {
-		j := listedEntry{Name: e.name, Kind: e.kind, State: e.state}
+		j := listedEntry{Name: e.name, NameBytes: notUTF8(e.name), Kind: e.kind, State: e.state}
 		if e.cause != nil {
 			j.Error = pointer(reason(e.path, e.cause))
 		}
+		j.Reason = known(e.why(entries, verify))
 		if e.isBundle() {
 			j.Checked = pointer(e.checked(verify))
 		}
@@ -186,7 +196,7 @@ func writeListing(a *app, entries []*entry, verify bool) {
 	t := newTable(2, 3, 4)
 	t.row("NAME", "STATE", "INCREMENT", "TIME", "SIZE", "CREATED", "NOTE")
 	for _, e := range entries {
-		row := []string{e.name, e.word(), "", "", "", "", e.note(verify)}
+		row := []string{e.name, e.word(), "", "", "", "", e.note(entries, verify)}
 		if m := e.info.Metadata; e.known() {
 			row[2], row[3] = strconv.FormatInt(m.AcceptedIncrement, 10), exact(m.AcceptedTime)
 			if e.whole {
@@ -219,17 +229,17 @@ func (e *entry) word() string {
 	return string(e.state)
 }
 
-func (e *entry) note(verify bool) string {
+func (e *entry) note(entries []*entry, verify bool) string {
 	var notes []string
+	if why := e.why(entries, verify); why != "" {
+		notes = append(notes, why)
+	}
 	switch {
+	case e.kind == kindDamaged:
 	case e.cause != nil:
 		notes = append(notes, reason(e.path, e.cause))
-	case e.kind == kindDamaged:
-		notes = append(notes, "good by "+e.checked(verify))
 	case e.isBundle() && !e.info.Checksums:
 		notes = append(notes, "no checksums")
-	case e.state == stateLeftover:
-		notes = append(notes, "its job is gone")
 	}
 	if n := e.info.Metadata.AcceptedIncrement; e.known() && e.step >= 0 && n != e.step {
 		notes = append(notes, fmt.Sprintf("named %s, but of increment %d", publish.StepName(e.step), n))

@@ -18,7 +18,7 @@ func TestRunsInDirectories(t *testing.T) {
 	for _, name := range []string{"decay.segment0001.h5", "decay.segment0002.h5", "decay.checkpoint.h5"} {
 		write(t, "runs/"+name, nil)
 	}
-	const see = "files of the run decay: see 'fieldstone segments runs decay'\n"
+	see := "files of the run decay" + withHDF5(": see 'fieldstone segments runs decay'", "") + "\n"
 	if o := mustRun(t, 0, "ls", "runs"); o.out != "no bundles\n"+see {
 		t.Errorf("%s", o.out)
 	}
@@ -26,7 +26,7 @@ func TestRunsInDirectories(t *testing.T) {
 		t.Errorf("%s", o.errors)
 	}
 	write(t, "runs/growth.checkpoint.prev.h5", nil)
-	const seeAll = "files of the runs decay, growth: see 'fieldstone segments runs NAME'\n"
+	seeAll := "files of the runs decay, growth" + withHDF5(": see 'fieldstone segments runs NAME'", "") + "\n"
 	if o := mustRun(t, 0, "ls", "runs"); o.out != "no bundles\n"+seeAll {
 		t.Errorf("%s", o.out)
 	}

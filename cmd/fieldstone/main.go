@@ -15,8 +15,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 func main() {
@@ -24,5 +26,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	// The first interrupt ends the work in order, a second one the process.
 	context.AfterFunc(ctx, stop)
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	status := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err := os.Stdout.Close(); status == statusGood && isLoss(err) {
+		status = (&app{err: os.Stderr}).finish(outputError(err))
+	}
+	os.Exit(status)
+}
+
+// isLoss reports whether closing a file has found out that something wasn't written: a
+// network filesystem may say only then that it had no room. A standard output that never
+// was one is no loss.
+func isLoss(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EIO)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -26,7 +27,12 @@ func reason(path string, err error) string {
 	}
 	var cause *fs.PathError
 	if errors.As(err, &cause) && samePath(cause.Path, path) {
-		return cause.Err.Error()
+		return nothingAt(path, cause.Err)
+	}
+	if errors.As(err, &cause) && err.Error() == cause.Error() {
+		if within, ok := strings.CutPrefix(filepath.Clean(cause.Path), filepath.Clean(path)+string(filepath.Separator)); ok {
+			return within + ": " + cause.Err.Error()
+		}
 	}
 	text := strings.TrimPrefix(err.Error(), "open bundle: ")
 	for _, prefix := range []string{path, filepath.Clean(path)} {
@@ -119,6 +125,17 @@ func humanSize(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", v, units[0])
 }
 
+// shortened keeps a text in a table to a length that fits there.
+func shortened(s string) string {
+	const most = 60
+	for i := range s {
+		if i >= most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
 // count is a number with the noun in the right number.
 func count(n int64, noun string) string {
 	if n == 1 {
@@ -149,6 +166,28 @@ func (n number) MarshalJSON() ([]byte, error) {
 		return []byte(`"-Infinity"`), nil
 	}
 	return json.Marshal(v)
+}
+
+// notUTF8 are the bytes of a path that isn't UTF-8, nil for any other. JSON has texts only,
+// so that such a path can't be opened by the one in it: the key beside it, which ends with
+// _bytes, has these in base64.
+func notUTF8(path string) []byte {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return []byte(path)
+}
+
+// anyNotUTF8 is notUTF8 for each of some paths, nil if all of these are UTF-8.
+func anyNotUTF8(paths []string) [][]byte {
+	if !slices.ContainsFunc(paths, func(path string) bool { return !utf8.ValidString(path) }) {
+		return nil
+	}
+	list := make([][]byte, len(paths))
+	for i, path := range paths {
+		list[i] = notUTF8(path)
+	}
+	return list
 }
 
 // writeJSON writes an indented JSON text.

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit statuses. docs/cli.md has what they mean for each subcommand.
@@ -101,33 +103,94 @@ func (a *app) report(command, path string, err error) {
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fieldstone",
-		Short: "Look at checkpoint bundles and the files of runs",
-		Long: `fieldstone shows, lists, verifies and compares checkpoint bundles, and shows,
-verifies, compares and joins the files of runs, if it was built with HDF5. It changes
-none of them, and needs no MPI.
-
-Exit status: 0 when all is well, 1 when something is damaged or differs,
-2 for wrong usage or when something can't be read, 130 when interrupted.`,
+		Short: withHDF5("Look at checkpoint bundles and the files of runs", "Look at checkpoint bundles"),
+		Long: withHDF5(`fieldstone shows, lists, verifies and compares checkpoint bundles, and shows,
+verifies, compares and joins the files of runs. It changes none of them, and needs no
+MPI.
+`, `fieldstone shows, lists, verifies and compares checkpoint bundles. It changes none of
+them, and needs no MPI. This one was built without HDF5, so that it can't read the files
+of runs.
+`) + `
+Exit status: 0 when all is well, 1 when something is damaged or differs, 2 for wrong
+usage or when something can't be read or written, 130 when interrupted, 141 when the
+reader of the output has gone.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return misused(c, unknownCommand(c, args[0]))
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error {
-			return misused(c, errors.New("a command is missing"))
-		},
+		// Who asks for nothing is shown what there is.
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misused(c, err) })
-	root.AddCommand(newShow(a), newLs(a), newVerify(a), newDiff(a),
-		newSegments(a), newSettings(a), newJoin(a), newXDMF(a), newVersion(a))
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misused(c, unknownFlag(c, err)) })
+	root.AddCommand(newShow(a), newLs(a), newVerify(a), newDiff(a), newVersion(a))
+	if h5.Enabled {
+		root.AddCommand(newSegments(a), newSettings(a), newJoin(a), newXDMF(a))
+	} else {
+		for _, name := range []string{"segments", "settings", "join", "xdmf"} {
+			root.AddCommand(newLacking(name))
+		}
+	}
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, helpAbout
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, helpAboutShells
+		}
+	}
 	return root
+}
+
+// helpAbout is the help about a command, which must be one.
+func helpAbout(c *cobra.Command, args []string) error {
+	about, rest, err := c.Root().Find(args)
+	switch {
+	case about.Hidden: // it only says why it is lacking
+		return about.RunE(about, nil)
+	case len(rest) > 0:
+		return misused(c.Root(), unknownCommand(about, rest[0]))
+	case err != nil:
+		return misused(c.Root(), err)
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
+}
+
+func helpAboutShells(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return misused(c, unknownCommand(c, args[0]))
+	}
+	return c.Help()
+}
+
+// newLacking is in place of a command that needs HDF5, in a tool without it. It isn't
+// listed, and says why when it is called all the same.
+func newLacking(name string) *cobra.Command {
+	err := fmt.Errorf("%s: %w", name, errNoHDF5)
+	return &cobra.Command{
+		Use:                name,
+		Short:              err.Error(),
+		Hidden:             true,
+		DisableFlagParsing: true,
+		ValidArgsFunction:  completeBundles(0),
+		RunE:               func(*cobra.Command, []string) error { return err },
+	}
+}
+
+// withHDF5 is the text of a tool with HDF5, or of one without.
+func withHDF5(with, without string) string {
+	if h5.Enabled {
+		return with
+	}
+	return without
 }
 
 func misused(c *cobra.Command, err error) error {
@@ -135,12 +198,34 @@ func misused(c *cobra.Command, err error) error {
 }
 
 func unknownCommand(c *cobra.Command, name string) error {
-	text := fmt.Sprintf("unknown command %q", name)
+	return fmt.Errorf("unknown command %q%s", name, suggestion(suggested(c, name)))
+}
+
+// suggested are the commands below one whose names are near a word.
+func suggested(c *cobra.Command, word string) []string {
 	c.SuggestionsMinimumDistance = 2
-	if s := c.SuggestionsFor(name); len(s) > 0 {
-		text += ", did you mean " + strings.Join(s, " or ") + "?"
+	return c.SuggestionsFor(word)
+}
+
+func suggestion(words []string) string {
+	if len(words) == 0 {
+		return ""
 	}
-	return errors.New(text)
+	return ", did you mean " + strings.Join(words, " or ") + "?"
+}
+
+// unknownFlag adds to the error of a flag that doesn't exist the ones of similar names.
+func unknownFlag(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	// The names of flags are compared as those of commands are.
+	names := new(cobra.Command)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	return fmt.Errorf("%w%s", err, suggestion(suggested(names, "--"+unknown.GetSpecifiedName())))
 }
 
 // arguments makes a number of arguments, what they are called, a condition of a
@@ -151,7 +236,8 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return misused(c, fmt.Errorf("%s: want %s", c.Name(), what))
 		case len(args) > most:
-			return misused(c, fmt.Errorf("%s: want %s, got %s", c.Name(), what, count(int64(len(args)), "argument")))
+			text := fmt.Sprintf("%s: want %s, got %s", c.Name(), what, count(int64(len(args)), "argument"))
+			return misused(c, errors.New(text+suggestion(suggested(c, args[0]))))
 		}
 		for _, arg := range args {
 			if arg == "" {

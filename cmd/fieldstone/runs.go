@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -22,31 +23,34 @@ var errNoHDF5 = errors.New("this tool was built without HDF5 (build it with the 
 // signature is what an HDF5 file begins with, at byte 0, 512, 1024, 2048, ….
 var signature = []byte("\x89HDF\r\n\x1a\n")
 
-// hasSignature tells whether the content of a regular file is that of HDF5.
+// hasSignature reports whether the content of a regular file is that of HDF5, as far as
+// it can be read.
 func hasSignature(path string) bool {
+	signed, err := signatureOf(path)
+	return err == nil && signed
+}
+
+// signatureOf is hasSignature with the error of a file that can't be read.
+func signatureOf(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return false
+		return false, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer f.Close()
 	found := make([]byte, len(signature))
 	for at := int64(0); at < info.Size(); at = max(512, 2*at) {
-		if _, err := f.ReadAt(found, at); err == nil && bytes.Equal(found, signature) {
-			return true
+		if _, err := f.ReadAt(found, at); err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		if bytes.Equal(found, signature) {
+			return true, nil
 		}
 	}
-	return false
-}
-
-// isRunFile tells files of runs from bundles: by their content, and where that is
-// damaged, by the name.
-func isRunFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && (filepath.Ext(path) == ".h5" || hasSignature(path))
+	return false, nil
 }
 
 // isRunName tells the names that the files of a run have.
@@ -69,27 +73,30 @@ func runFilesIn(dir string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if !e.IsDir() && filepath.Ext(path) != ".tmp" && (isRunName(e.Name()) || hasSignature(path)) {
-			files = append(files, path)
+		if isRunFileIn(dir, e) {
+			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
 	slices.SortFunc(files, compareNames)
 	return files, nil
 }
 
+// isRunFileIn reports whether an entry of a directory may be a file of a run, and a
+// finished one.
+func isRunFileIn(dir string, e fs.DirEntry) bool {
+	return !e.IsDir() && filepath.Ext(e.Name()) != ".tmp" && (isRunName(e.Name()) || hasSignature(filepath.Join(dir, e.Name())))
+}
+
 // wantRunFile tells what a path is that can't be a file of a run.
 func wantRunFile(path string) error {
-	info, err := os.Stat(path)
+	w, err := lookAt(path)
 	switch {
+	case err != nil && isDir(path) && errors.Is(err, errNeither), err == nil && w == aDirectory:
+		return errors.New("is a directory, not a run file")
 	case err != nil:
 		return err
-	case info.IsDir() && looksLikeBundle(path):
+	case w == aBundle:
 		return errors.New("is a bundle, not a run file")
-	case info.IsDir():
-		return errors.New("is a directory, not a run file")
-	case !info.Mode().IsRegular():
-		return errors.New("is no regular file")
 	case !h5.Enabled:
 		return errNoHDF5
 	}
@@ -114,12 +121,22 @@ func runReason(path string, err error) string {
 	}
 	var p *fs.PathError
 	if errors.As(err, &p) && samePath(p.Path, path) {
-		return p.Err.Error()
+		return nothingAt(path, p.Err)
 	}
-	if _, rest, ok := strings.Cut(err.Error(), path+": "); ok {
-		return rest
+	text := err.Error()
+	if _, rest, ok := strings.Cut(text, path+": "); ok {
+		text = rest
 	}
-	return err.Error()
+	if isForeign(path, err) {
+		text = fmt.Sprintf("%v (it is an HDF5 file, but %s)", errNeither, strings.TrimPrefix(text, runfile.ErrNotRunFile.Error()+": "))
+	}
+	return text
+}
+
+// isForeign reports whether an error says that an HDF5 file is none of a run. What has
+// the name of one is a damaged one.
+func isForeign(path string, err error) bool {
+	return errors.Is(err, runfile.ErrNotRunFile) && !isRunName(filepath.Base(path))
 }
 
 // reportRun writes an error about a run file to standard error.
@@ -233,4 +250,15 @@ func (t *tally) json() *shownStats {
 		return &shownStats{nan, nan, nan, t.nans}
 	}
 	return &shownStats{number(t.min), number(t.max), number(t.sum.sum / float64(t.n)), t.nans}
+}
+
+// withoutOperation is the text of an error about an object of a run file without what was
+// tried with it.
+func withoutOperation(err error) string {
+	text := err.Error()
+	var in *h5.Error
+	if errors.As(err, &in) {
+		text = strings.Replace(text, in.Op+" "+in.File, in.File, 1)
+	}
+	return text
 }

@@ -273,16 +273,6 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// says checks that a text has all of some parts.
-func says(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(text, p) {
-			t.Errorf("no %q in\n%s", p, text)
-		}
-	}
-}
-
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (n *number) UnmarshalJSON(text []byte) error {
 	switch string(text) {

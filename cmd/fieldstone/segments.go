@@ -69,27 +69,34 @@ func runNames(dir string) []string {
 
 // runsText says that a directory has files of runs, and what shows them.
 func runsText(dir string, names []string) string {
-	if len(names) == 1 {
-		return fmt.Sprintf("files of the run %s: see 'fieldstone segments %s %s'", names[0], dir, names[0])
+	text, name := "files of the run "+names[0], names[0]
+	if len(names) > 1 {
+		text, name = "files of the runs "+strings.Join(names, ", "), "NAME"
 	}
-	return fmt.Sprintf("files of the runs %s: see 'fieldstone segments %s NAME'", strings.Join(names, ", "), dir)
+	if !h5.Enabled {
+		return text
+	}
+	return fmt.Sprintf("%s: see 'fieldstone segments %s %s'", text, dir, name)
 }
 
 // runListing is the run of a name as JSON.
 type runListing struct {
-	Directory   string             `json:"directory"`
-	Name        string             `json:"name"`
-	InUse       *bool              `json:"in_use"` // null: the lock can't be asked
-	Segments    []listedSegment    `json:"segments"`
-	Missing     []int              `json:"missing"`
-	Checkpoints []listedCheckpoint `json:"checkpoints"`
-	Join        *string            `json:"join_error"` // null: the segments join
+	Directory      string             `json:"directory"`
+	Name           string             `json:"name"`
+	DirectoryBytes []byte             `json:"directory_bytes,omitempty"`
+	NameBytes      []byte             `json:"name_bytes,omitempty"`
+	InUse          *bool              `json:"in_use"` // null: the lock can't be asked
+	Segments       []listedSegment    `json:"segments"`
+	Missing        []int              `json:"missing"`
+	Checkpoints    []listedCheckpoint `json:"checkpoints"`
+	Join           *string            `json:"join_error"` // null: the segments join
 }
 
 // listedSegment has null for what isn't known.
 type listedSegment struct {
 	Number         int     `json:"number"`
 	Path           string  `json:"path"`
+	PathBytes      []byte  `json:"path_bytes,omitempty"`
 	State          state   `json:"state"`
 	Error          *string `json:"error"`
 	States         int     `json:"saved_states"`
@@ -105,13 +112,14 @@ type listedSegment struct {
 }
 
 type listedCheckpoint struct {
-	Path    string  `json:"path"`
-	State   state   `json:"state"` // good, bad, unreadable or missing
-	Error   *string `json:"error"`
-	Time    *number `json:"time"`
-	Segment *int    `json:"segment_number"`
-	Saved   *int    `json:"saved_count"`
-	Steps   *int64  `json:"accepted"`
+	Path      string  `json:"path"`
+	PathBytes []byte  `json:"path_bytes,omitempty"`
+	State     state   `json:"state"` // good, bad, unreadable or missing
+	Error     *string `json:"error"`
+	Time      *number `json:"time"`
+	Segment   *int    `json:"segment_number"`
+	Saved     *int    `json:"saved_count"`
+	Steps     *int64  `json:"accepted"`
 }
 
 // stateMissing is that of a checkpoint that isn't there.
@@ -145,7 +153,7 @@ func listRun(ctx context.Context, dir, name string) (*runListing, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &runListing{Directory: dir, Name: name, Segments: []listedSegment{}, Missing: []int{}}
+	l := &runListing{Directory: dir, Name: name, DirectoryBytes: notUTF8(dir), NameBytes: notUTF8(name), Segments: []listedSegment{}, Missing: []int{}}
 	if held, err := lockHeld(filepath.Join(dir, name+".lock")); err == nil {
 		l.InUse = &held
 	}
@@ -194,7 +202,7 @@ func listSegment(ctx context.Context, s runfile.Segment) (listedSegment, error) 
 	if ctx.Err() != nil {
 		return listedSegment{}, ctx.Err()
 	}
-	l := listedSegment{Number: s.Number, Path: s.File, States: len(info.Times), Attempts: info.Statistics.Attempts()}
+	l := listedSegment{Number: s.Number, Path: s.File, PathBytes: notUTF8(s.File), States: len(info.Times), Attempts: info.Statistics.Attempts()}
 	l.State, l.Error = judge(s.File, faults, err)
 	if n := len(info.Times); n > 0 {
 		l.First, l.Last = pointer(number(info.Times[0])), pointer(number(info.Times[n-1]))
@@ -245,7 +253,7 @@ func isOfRun(file, name string) bool {
 }
 
 func listCheckpoint(ctx context.Context, path string) (listedCheckpoint, error) {
-	l := listedCheckpoint{Path: path, State: stateMissing}
+	l := listedCheckpoint{Path: path, PathBytes: notUTF8(path), State: stateMissing}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}

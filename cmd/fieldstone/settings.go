@@ -128,6 +128,8 @@ usage or when something can't be read.`,
 type settingsDifference struct {
 	A         string        `json:"a"`
 	B         string        `json:"b"`
+	ABytes    []byte        `json:"a_bytes,omitempty"`
+	BBytes    []byte        `json:"b_bytes,omitempty"`
 	Equal     bool          `json:"equal"`
 	SetupHash hashDiff      `json:"setup_hash"`
 	Hashed    sectionsDiff  `json:"hashed"`
@@ -159,7 +161,10 @@ type settingDiff struct {
 
 func (a *app) settingsDiff(ctx context.Context, fileA, fileB string, setup, quiet, asJSON bool) error {
 	x, errA := a.readSettings(ctx, "settings diff", fileA)
-	y, errB := a.readSettings(ctx, "settings diff", fileB)
+	y, errB := x, errA
+	if fileA != fileB {
+		y, errB = a.readSettings(ctx, "settings diff", fileB)
+	}
 	if err := errors.Join(errA, errB); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -167,7 +172,7 @@ func (a *app) settingsDiff(ctx context.Context, fileA, fileB string, setup, quie
 		return statusError(statusFailed)
 	}
 	d := compareSettings(x, y, setup)
-	d.A, d.B = fileA, fileB
+	d.A, d.B, d.ABytes, d.BBytes = fileA, fileB, notUTF8(fileA), notUTF8(fileB)
 	switch {
 	case quiet:
 	case asJSON:

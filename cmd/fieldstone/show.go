@@ -19,23 +19,29 @@ func newShow(a *app) *cobra.Command {
 	var withStats, asJSON bool
 	c := &cobra.Command{
 		Use:   "show PATH",
-		Short: "Show what a bundle, each bundle of a directory, or a run file holds",
-		Long: `Show what a bundle, each bundle of a directory, or a file of a run holds.
-
+		Short: withHDF5("Show what a bundle, each bundle of a directory, or a run file holds", "Show what a bundle, or each bundle of a directory, holds"),
+		Long: withHDF5(`Show what a bundle, each bundle of a directory, or a file of a run holds.
+`, `Show what a bundle, or each bundle of a directory, holds.
+`) + `
 Of a directory of bundles each is shown in a line, newest first, but not those
-that were set aside (.damaged, .superseded). A file of a run is known by its content,
-whatever its name. The contents are not verified.
+that were set aside (.damaged, .superseded).` + withHDF5(` A file of a run is known by its content,
+whatever its name.`, "") + ` The contents are not verified.
 
 Exit status: 0, or 1 when a bundle or a file is damaged as far as its structure and
-sizes tell, or 2 for wrong usage or when something can't be read.`,
+sizes tell, or 2 for wrong usage, when something can't be read, or when there is nothing
+of ours at the path.`,
 		Example: `  fieldstone show results/ckpt/step_40
   fieldstone show --stats results/ckpt
-  fieldstone show --json results/ckpt/step_40
-  fieldstone show results/decay.segment0001.h5`,
-		Args:              arguments(1, 1, "a bundle, a directory of bundles or a run file"),
+  fieldstone show --json results/ckpt/step_40` + withHDF5(`
+  fieldstone show results/decay.segment0001.h5`, ""),
+		Args:              arguments(1, 1, withHDF5("a bundle, a directory of bundles or a run file", "a bundle or a directory of bundles")),
 		ValidArgsFunction: completePaths(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if isRunFile(args[0]) {
+			switch w, err := lookAt(args[0]); {
+			case err != nil:
+				a.report("show", args[0], err)
+				return statusError(statusFailed)
+			case w == aRunFile:
 				return a.showRun(c.Context(), args[0], withStats, asJSON)
 			}
 			return a.show(c.Context(), args[0], withStats, asJSON)
@@ -49,6 +55,7 @@ sizes tell, or 2 for wrong usage or when something can't be read.`,
 // shown is a bundle as JSON.
 type shown struct {
 	Path           string  `json:"path"`
+	PathBytes      []byte  `json:"path_bytes,omitempty"`
 	State          state   `json:"state"`
 	Error          *string `json:"error"`
 	*shownMetadata         // nil, and no keys, where the metadata can't be read
@@ -56,7 +63,8 @@ type shown struct {
 	Sidecar        bool    `json:"sidecar"`
 	Bytes          *int64  `json:"bytes"` // null where files are missing or of a wrong size
 	// Unlisted are files of fields that the metadata don't list.
-	Unlisted []string `json:"unlisted,omitempty"`
+	Unlisted      []string `json:"unlisted,omitempty"`
+	UnlistedBytes [][]byte `json:"unlisted_bytes,omitempty"`
 
 	metadata publish.Metadata
 }
@@ -172,11 +180,15 @@ func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) err
 func newShown(e *entry) shown {
 	s := shown{
 		Path:      e.path,
+		PathBytes: notUTF8(e.path),
 		State:     e.state,
 		Checksums: e.info.Checksums,
 		Sidecar:   e.info.Sidecar,
 		Unlisted:  e.info.Unlisted,
-		metadata:  e.info.Metadata,
+
+		UnlistedBytes: anyNotUTF8(e.info.Unlisted),
+
+		metadata: e.info.Metadata,
 	}
 	if e.whole {
 		s.Bytes = &e.info.Bytes

@@ -17,10 +17,11 @@ import (
 
 // shownRun is a file of a run as JSON.
 type shownRun struct {
-	Path  string  `json:"path"`
-	State state   `json:"state"`
-	Error *string `json:"error"` // the first of what is wrong
-	Bytes *int64  `json:"bytes"`
+	Path      string  `json:"path"`
+	PathBytes []byte  `json:"path_bytes,omitempty"`
+	State     state   `json:"state"`
+	Error     *string `json:"error"` // the first of what is wrong
+	Bytes     *int64  `json:"bytes"`
 
 	Version  *string `json:"format_version"`
 	Writer   *string `json:"writer"`
@@ -46,14 +47,15 @@ type shownContent struct {
 }
 
 type shownUnknown struct {
-	Name   string      `json:"name"`
-	Kind   string      `json:"kind"`
-	Unit   string      `json:"unit"`
-	Stored bool        `json:"unit_stored"`
-	Shapes [][]int     `json:"shapes"` // one, or one for each radius
-	Bytes  int64       `json:"bytes"`
-	Bundle *string     `json:"bundle"`
-	Stats  *shownStats `json:"stats,omitempty"`
+	Name        string      `json:"name"`
+	Kind        string      `json:"kind"`
+	Unit        string      `json:"unit"`
+	Stored      bool        `json:"unit_stored"`
+	Shapes      [][]int     `json:"shapes"` // one, or one for each radius
+	Bytes       int64       `json:"bytes"`
+	Bundle      *string     `json:"bundle"`
+	BundleBytes []byte      `json:"bundle_bytes,omitempty"`
+	Stats       *shownStats `json:"stats,omitempty"`
 }
 
 type shownUpdate struct {
@@ -71,11 +73,12 @@ type shownStatistics struct {
 }
 
 type shownCheckpoint struct {
-	Time    number            `json:"time"`
-	Segment int               `json:"segment_number"`
-	Saved   int               `json:"saved_count"`
-	Stepper bool              `json:"stepper"`
-	Bundles map[string]string `json:"bundles"`
+	Time         number            `json:"time"`
+	Segment      int               `json:"segment_number"`
+	Saved        int               `json:"saved_count"`
+	Stepper      bool              `json:"stepper"`
+	Bundles      map[string]string `json:"bundles"`
+	BundlesBytes map[string][]byte `json:"bundles_bytes,omitempty"` // by field
 }
 
 func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) error {
@@ -83,9 +86,17 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) }) {
+		a.reportRun("show", path, faults[0])
+		return statusError(statusFailed)
+	}
 	s := newShownRun(info, faults, err)
+	var list []runFault
 	for _, f := range faults {
-		a.reportRun("show", path, f)
+		list = append(list, newRunFault(path, f))
+	}
+	for _, line := range runFaultLines(list) {
+		a.complain("show %s: %s", path, line)
 	}
 	if err != nil {
 		a.reportRun("show", path, err)
@@ -118,7 +129,7 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 
 func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {
 	s := &shownRun{
-		Path: i.File, State: stateGood, Bytes: sizeOf(i),
+		Path: i.File, PathBytes: notUTF8(i.File), State: stateGood, Bytes: sizeOf(i),
 		Version: known(i.Version), Writer: known(i.Writer), Commit: known(i.Commit), Code: known(i.CodeVersion),
 	}
 	switch {
@@ -135,8 +146,18 @@ func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {
 	}
 	if !unread(faults, err) {
 		s.shownContent = newShownContent(i)
+		if slices.ContainsFunc(faults, func(f error) bool { return isOfStatistics(runReason(i.File, f)) }) {
+			s.Statistics = nil // sums of a part would pass for those of all
+		}
 	}
 	return s
+}
+
+// isOfStatistics reports whether a fault is one of the solver's statistics.
+func isOfStatistics(text string) bool {
+	object, _ := splitObject(text)
+	root, _, _ := strings.Cut(object, "/")
+	return root == "solver_statistics"
 }
 
 func known(text string) *string {
@@ -155,7 +176,7 @@ func newShownContent(i *runfile.Info) *shownContent {
 		s.Times = append(s.Times, number(t))
 	}
 	for _, u := range i.Unknowns {
-		shown := shownUnknown{Name: u.Name, Kind: string(u.Kind), Unit: u.Unit, Stored: u.HasUnit, Shapes: [][]int{}, Bundle: known(u.Bundle)}
+		shown := shownUnknown{Name: u.Name, Kind: string(u.Kind), Unit: u.Unit, Stored: u.HasUnit, Shapes: [][]int{}, Bundle: known(u.Bundle), BundleBytes: notUTF8(u.Bundle)}
 		for _, d := range u.Datasets {
 			shown.Shapes = append(shown.Shapes, d.Shape)
 			shown.Bytes += d.Bytes
@@ -171,7 +192,15 @@ func newShownContent(i *runfile.Info) *shownContent {
 			s.Updates = append(s.Updates, shownUpdate{u.Name, len(u.State)})
 		}
 		s.Statistics = &shownStatistics{k.Summary.Attempted, k.Summary.Accepted, k.Summary.NonlinearIterations, k.Summary.LinearIterations, number(k.Summary.WallTime)}
-		s.Checkpoint = &shownCheckpoint{number(k.Time), k.Segment, k.SavedCount, k.HasStepper, k.Bundles}
+		s.Checkpoint = &shownCheckpoint{Time: number(k.Time), Segment: k.Segment, Saved: k.SavedCount, Stepper: k.HasStepper, Bundles: k.Bundles}
+		for field, path := range k.Bundles {
+			if raw := notUTF8(path); raw != nil {
+				if s.Checkpoint.BundlesBytes == nil {
+					s.Checkpoint.BundlesBytes = make(map[string][]byte)
+				}
+				s.Checkpoint.BundlesBytes[field] = raw
+			}
+		}
 		if k.Bundles == nil {
 			s.Checkpoint.Bundles = map[string]string{}
 		}

@@ -227,3 +227,59 @@ func TestRunFilesThatCannotBeOpened(t *testing.T) {
 		says(t, mustRun(t, 2, args...).errors, "permission denied")
 	}
 }
+
+// Statistics of which a part can't be read are none, in place of sums over the rest.
+func TestShowRunWithDamagedStatistics(t *testing.T) {
+	for _, name := range []string{"time", "accepted", "linear_iterations", "wall_time", "outcome"} {
+		t.Run(name, func(t *testing.T) {
+			runs(t)
+			path := "solver_statistics/" + name
+			edit(t, segment1, replace(path, func(f *h5.File) error { return h5.Write(f, path, []float32{1, 2}, 2) }))
+			o := mustRun(t, 1, "show", segment1)
+			says(t, o.errors, "fieldstone: show "+segment1+": solver_statistics")
+			says(t, o.out, "unknowns\n", "interval updates\n")
+			if strings.Contains(o.out, "statistics\n") {
+				t.Errorf("%s", o.out)
+			}
+			m := decodeJSON[map[string]any](t, mustRun(t, 1, "show", "--json", segment1))
+			if statistics, there := m["statistics"]; !there || statistics != nil || m["unknowns"] == nil {
+				t.Errorf("%v", m)
+			}
+			mustRun(t, 0, "segments", "results", "decay")
+		})
+	}
+}
+
+// The size of an unknown is that of its values, however much room its chunks have for
+// more.
+func TestSizesAreThoseOfTheValues(t *testing.T) {
+	for name, options := range map[string][]runfile.Option{
+		"in one piece": nil, "in chunks that grow": {runfile.Extendible()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs(t)
+			s, fields := firstSegment()
+			if err := runfile.WriteOutput(t.Context(), "x.h5", s, append(options, runfile.Fields(fields))...); err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range decodeRun(t, mustRun(t, 0, "show", "--json", "x.h5")).Unknowns {
+				want := map[string]int64{"I": 32, "T": 64, "hot": 256, "phi": 768}[u.Name]
+				if u.Bytes != want {
+					t.Errorf("%s: %d bytes, want %d", u.Name, u.Bytes, want)
+				}
+			}
+		})
+	}
+}
+
+// What others compress is as large as it is then.
+func TestSizeOfWhatIsCompressed(t *testing.T) {
+	runs(t)
+	edit(t, segment1, replace("unknowns/T", func(f *h5.File) error {
+		l := h5.Layout{Shape: []int{4, 2, 1}, Chunk: []int{512, 2, 1}, Extendible: true, Deflate: 9}
+		return firstOf(h5.CreateDataset[float64](f, "unknowns/T", l), h5.WriteSlab(f, "unknowns/T", make([]float64, 8), []int{0, 0, 0}, []int{4, 2, 1}))
+	}))
+	if u := decodeRun(t, mustRun(t, 0, "show", "--json", segment1)).Unknowns[1]; u.Name != "T" || u.Bytes <= 0 || u.Bytes > 64 {
+		t.Errorf("%+v", u)
+	}
+}

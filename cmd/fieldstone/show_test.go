@@ -47,8 +47,8 @@ func TestShowFailures(t *testing.T) {
 		errors     string
 	}{
 		{"nothing", "nowhere", 2, "fieldstone: show nowhere: no such file or directory\n"},
-		{"a file", "results/ckpt/notes.txt", 1, "fieldstone: show results/ckpt/notes.txt: not a bundle: not a directory\n"},
-		{"no bundles", "results", 2, "fieldstone: show results: neither a bundle nor a directory of bundles\n"},
+		{"a file", "results/ckpt/notes.txt", 2, "fieldstone: show results/ckpt/notes.txt: neither a bundle nor a run file\n"},
+		{"no bundles", "results", 2, "fieldstone: show results: neither a bundle nor a run file, nor a directory of them\n"},
 		{"metadata not JSON", "results/ckpt/step_10", 1, "fieldstone: show results/ckpt/step_10: metadata.json: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,9 @@ type target struct {
 // that may not be replaced, or that is one of the inputs.
 func newTarget(path string, overwrite bool, inputs []string) (*target, error) {
 	t := &target{path: path, overwrite: overwrite, tmp: fmt.Sprintf("%s.%016x.tmp", path, rand.Uint64())}
+	if missing := vfs.MissingDir(vfs.OS, path); missing != "" {
+		return nil, fmt.Errorf("there is no directory %s", missing)
+	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("directory %s: %w", filepath.Dir(path), plainError(err))
 	} else if !info.IsDir() {

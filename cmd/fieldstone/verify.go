@@ -13,27 +13,32 @@ func newVerify(a *app) *cobra.Command {
 	var quiet, asJSON bool
 	c := &cobra.Command{
 		Use:   "verify PATH...",
-		Short: "Check bundles, and the files of runs",
-		Long: `Check the structure, the sizes and the checksums of bundles, and the files of runs.
+		Short: withHDF5("Check bundles, and the files of runs", "Check bundles"),
+		Long: withHDF5(`Check the structure, the sizes and the checksums of bundles, and the files of runs.
 
 A PATH is a bundle, a file of a run, or a directory of them. Of a directory all
 bundles are checked, newest first, but not those that were set aside (.damaged,
 .superseded), and all files of runs. Every damaged file of a bundle is named, and
 every object of a run file with which something is wrong.
+`, `Check the structure, the sizes and the checksums of bundles.
 
+A PATH is a bundle or a directory of them. Of a directory all bundles are checked,
+newest first, but not those that were set aside (.damaged, .superseded). Every damaged
+file is named.
+`) + `
 A bundle of another writer without checksums is checked by size, and the output says so;
 one that fieldstone wrote is incomplete without them. Files of fields that the metadata
-don't list are named. Of a run file structure, version, shapes and the mark that it
+don't list are named.` + withHDF5(` Of a run file structure, version, shapes and the mark that it
 is complete are checked, and that a checkpoint counts no state that its segment lacks.
 The hashes of its settings are computed again if fieldstone wrote it; those of other
-writers can't be, and the output says so. The values of fields aren't read.
+writers can't be, and the output says so. The values of fields aren't read.`, "") + `
 
-Exit status: 0 when all is good, 1 when something is damaged, 2 for wrong usage
-or when something can't be read.`,
+Exit status: 0 when all is good, 1 when something is damaged, 2 for wrong usage, when
+something can't be read, or when there is nothing of ours at a path.`,
 		Example: `  fieldstone verify results/ckpt/step_40
-  fieldstone verify results/decay.checkpoint.h5
-  fieldstone verify results/ckpt results`,
-		Args:              arguments(1, anyNumber, "a bundle, a run file or a directory of them"),
+` + withHDF5(`  fieldstone verify results/decay.checkpoint.h5
+`, "") + `  fieldstone verify results/ckpt results`,
+		Args:              arguments(1, anyNumber, withHDF5("a bundle, a run file or a directory of them", "a bundle or a directory of them")),
 		ValidArgsFunction: completePaths(anyNumber),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.verify(c.Context(), args, quiet, asJSON)
@@ -46,8 +51,9 @@ or when something can't be read.`,
 
 // verdict is the outcome of verifying a bundle.
 type verdict struct {
-	Path  string `json:"path"`
-	State state  `json:"state"`
+	Path      string `json:"path"`
+	PathBytes []byte `json:"path_bytes,omitempty"`
+	State     state  `json:"state"`
 	// Checked is how far the bundle could be checked.
 	Checked string  `json:"checked"`
 	Files   int     `json:"files"` // 0: not known
@@ -55,13 +61,15 @@ type verdict struct {
 	Faults  []fault `json:"faults"`
 	Error   *string `json:"error"` // why it can't be judged
 	// Unlisted are files of fields that the metadata don't list: nobody reads them.
-	Unlisted []string `json:"unlisted,omitempty"`
+	Unlisted      []string `json:"unlisted,omitempty"`
+	UnlistedBytes [][]byte `json:"unlisted_bytes,omitempty"`
 }
 
 // fault is a damaged file. A fault of the bundle as a whole has no file.
 type fault struct {
-	File   string `json:"file"`
-	Reason string `json:"reason"`
+	File      string `json:"file"`
+	FileBytes []byte `json:"file_bytes,omitempty"`
+	Reason    string `json:"reason"`
 }
 
 // How a bundle was checked.
@@ -106,7 +114,11 @@ func (v *verification) failed(path string, err error) {
 // path verifies what is at a path. It returns an error only when it was interrupted, or
 // the output can't be written.
 func (v *verification) path(ctx context.Context, path string) error {
-	if isRunFile(path) {
+	switch w, err := lookAt(path); {
+	case err != nil:
+		v.failed(path, err)
+		return nil
+	case w == aRunFile:
 		return v.runFile(ctx, path, false)
 	}
 	bundles, directory, err := bundlesAt(path)
@@ -197,13 +209,17 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		return verdict{}, ctx.Err()
 	}
 	v := verdict{
-		Path:    e.path,
+		Path: e.path,
+
+		PathBytes: notUTF8(e.path),
+
 		State:   stateGood,
 		Checked: bySize,
 		Bytes:   info.Bytes,
 		Faults:  []fault{},
 
-		Unlisted: info.Unlisted,
+		Unlisted:      info.Unlisted,
+		UnlistedBytes: anyNotUTF8(info.Unlisted),
 	}
 	if info.Metadata.FormatVersion != 0 {
 		v.Files = 1 + len(info.Metadata.Fields)
@@ -218,7 +234,7 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 	}
 	for _, f := range faults {
 		v.State = stateBad
-		v.Faults = append(v.Faults, fault{File: f.File, Reason: f.Reason})
+		v.Faults = append(v.Faults, fault{File: f.File, FileBytes: notUTF8(f.File), Reason: f.Reason})
 	}
 	switch {
 	case err == nil:

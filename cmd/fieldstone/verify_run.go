@@ -7,23 +7,26 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
 
 // runVerdict is the outcome of verifying a file of a run.
 type runVerdict struct {
-	Path    string     `json:"path"`
-	State   state      `json:"state"`
-	Kind    *string    `json:"kind"`
-	Version *string    `json:"format_version"`
-	Writer  *string    `json:"writer"`
-	Ours    bool       `json:"ours"`
-	Hashes  int        `json:"hashes"` // that were computed again
-	States  int        `json:"saved_states"`
-	Bytes   *int64     `json:"bytes"`
-	Faults  []runFault `json:"faults"`
-	Error   *string    `json:"error"` // why it can't be judged
+	Path      string     `json:"path"`
+	PathBytes []byte     `json:"path_bytes,omitempty"`
+	State     state      `json:"state"`
+	Kind      *string    `json:"kind"`
+	Version   *string    `json:"format_version"`
+	Writer    *string    `json:"writer"`
+	Ours      bool       `json:"ours"`
+	Hashes    int        `json:"hashes"` // that were computed again
+	States    int        `json:"saved_states"`
+	Bytes     *int64     `json:"bytes"`
+	Faults    []runFault `json:"faults"`
+	Error     *string    `json:"error"` // why it can't be judged
 
 	number int // of the segment
 }
@@ -35,11 +38,49 @@ type runFault struct {
 	Reason string `json:"reason"`
 }
 
+func newRunFault(path string, err error) runFault {
+	object, text := splitObject(runReason(path, err))
+	return runFault{object, text}
+}
+
+// runFaultLines are faults as text. One damage can be the reason why many objects can't
+// be read: it is told once, with the first of them.
+func runFaultLines(faults []runFault) []string {
+	var reasons []string
+	objects := make(map[string][]string)
+	for _, f := range faults {
+		if _, ok := objects[f.Reason]; !ok {
+			reasons = append(reasons, f.Reason)
+		}
+		objects[f.Reason] = append(objects[f.Reason], f.Object)
+	}
+	var lines []string
+	for _, reason := range reasons {
+		list := objects[reason]
+		const most = 3
+		if n := len(list) - most; n > 1 {
+			list = append(list[:most:most], fmt.Sprintf("and %d more", n))
+		}
+		line := reason
+		if object := strings.Join(list, ", "); object != "" {
+			line = object + ": " + reason
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // runFile verifies a file of a run. One that was found in a directory need not be one.
 func (v *verification) runFile(ctx context.Context, path string, listed bool) error {
 	info, faults, err := runfile.Faults(ctx, path, v.warnRun("verify"))
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	foreign := slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) })
+	if foreign && !listed {
+		v.reportRun("verify", path, faults[0])
+		v.status = statusFailed
+		return nil
 	}
 	if listed && (err != nil || len(faults) > 0) && passedOver(path, faults, err) {
 		return nil
@@ -47,8 +88,8 @@ func (v *verification) runFile(ctx context.Context, path string, listed bool) er
 	r := newRunVerdict(info, faults, err)
 	v.status = max(v.status, r.status())
 	v.runs = append(v.runs, r)
-	for _, f := range r.Faults {
-		v.fault(path, f.Object, f.Reason)
+	for _, line := range runFaultLines(r.Faults) {
+		v.fault(path, "", line)
 	}
 	if r.Error != nil {
 		v.fault(path, "", *r.Error)
@@ -62,16 +103,13 @@ func passedOver(path string, faults []error, err error) bool {
 	if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
 		return true
 	}
-	foreign := errors.Is(err, runfile.ErrNoHDF5)
-	for _, f := range faults {
-		foreign = foreign || errors.Is(f, runfile.ErrNotRunFile)
-	}
-	return foreign && !isRunName(filepath.Base(path))
+	unknown := errors.Is(err, runfile.ErrNoHDF5) && !isRunName(filepath.Base(path))
+	return unknown || slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) })
 }
 
 func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	r := runVerdict{
-		Path: i.File, State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
+		Path: i.File, PathBytes: notUTF8(i.File), State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
 		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: sizeOf(i), Faults: []runFault{},
 	}
 	if !unread(faults, err) {
@@ -80,8 +118,7 @@ func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	}
 	for _, f := range faults {
 		r.State = stateBad
-		object, text := splitObject(runReason(i.File, f))
-		r.Faults = append(r.Faults, runFault{object, text})
+		r.Faults = append(r.Faults, newRunFault(i.File, f))
 	}
 	if err != nil {
 		r.State, r.Error = stateUnreadable, pointer(runReason(i.File, err))

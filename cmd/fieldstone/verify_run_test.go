@@ -140,7 +140,7 @@ func TestVerifyOfMixedDirectories(t *testing.T) {
 		t.Errorf("%s%s", o.errors, o.out)
 	}
 	// Named, they are what they are.
-	says(t, mustRun(t, 1, "verify", "results/other.h5").errors, "verify results/other.h5: not a file of a run: it has no attribute format_version")
+	says(t, mustRun(t, 2, "verify", "results/other.h5").errors, "verify results/other.h5: neither a bundle nor a run file (it is an HDF5 file, but it has no attribute format_version)\n")
 	says(t, mustRun(t, 1, "verify", "results/notes.h5").errors, "no signature of HDF5")
 	// What has the name of a run's is one.
 	if err := os.Rename("results/other.h5", "results/x.checkpoint.h5"); err != nil {
@@ -155,7 +155,7 @@ func TestWhatIsNoRunFile(t *testing.T) {
 	sample{increment: 9}.save(t, "ckpt/step_9")
 	for path, says := range map[string]string{
 		"nowhere.h5": "nowhere.h5: no such file or directory\n", "results": "results: is a directory, not a run file\n",
-		"ckpt/step_9": "ckpt/step_9: is a bundle, not a run file\n", "/dev/null": "/dev/null: is no regular file\n",
+		"ckpt/step_9": "ckpt/step_9: is a bundle, not a run file\n", "/dev/null": "/dev/null: neither a bundle nor a run file (it is a device)\n",
 	} {
 		for _, args := range [][]string{
 			{"settings", path}, {"settings", "diff", path, segment1}, {"settings", "diff", segment1, path},
@@ -171,7 +171,7 @@ func TestWhatIsNoRunFile(t *testing.T) {
 	}
 	for _, args := range [][]string{{"settings", "theirs.txt"}, {"join", "theirs.txt", "-o", "out"}, {"xdmf", "theirs.txt", "-o", "out"}} {
 		write(t, "theirs.txt", []byte("text"))
-		says(t, mustRun(t, 2, args...).errors, "theirs.txt: not a usable HDF5 file")
+		says(t, mustRun(t, 2, args...).errors, "theirs.txt: neither a bundle nor a run file\n")
 	}
 	for _, args := range [][]string{{"join", lastCheckpoint, "-o", "out"}, {"join", segment1, lastCheckpoint, "-o", "out"}, {"xdmf", segment1, lastCheckpoint, "-o", "out"}} {
 		says(t, mustRun(t, 2, args...).errors, lastCheckpoint+": not an output file: it is a checkpoint")
@@ -238,5 +238,60 @@ func TestIsRunName(t *testing.T) {
 		if got := isRunName(filepath.Base(name)); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// A damage that hides many objects is told once, and in JSON for each of them.
+func TestOneReasonOfManyObjectsIsToldOnce(t *testing.T) {
+	runs(t)
+	s, _ := output(runSettings(tolerance(1e-6), must(firstSegmentRecord("x"))), 0, 0.25)
+	s.Layout = runfile.Layout{Grids: runLayout().Grids[1:], Unknowns: []runfile.Unknown{{Name: "hot", Kind: runfile.Kinetic, Unit: "m^-3", Scale: 1}}}
+	for i := range 7 {
+		s.Layout.R = append(s.Layout.R, float64(i))
+		if i > 0 {
+			s.Layout.Unknowns[0].Grids = append(s.Layout.Unknowns[0].Grids, "grid_2")
+		}
+	}
+	for k := range s.States {
+		s.States[k] = make([]float64, s.Layout.Size())
+	}
+	if err := runfile.WriteOutput(t.Context(), "x.h5", s); err != nil {
+		t.Fatal(err)
+	}
+	const name = "unknowns/hot/radius_"
+	edit(t, "x.h5", func(f *h5.File) error {
+		for i := range 6 {
+			path := name + string(rune('1'+i))
+			shape := []int{2, 5}
+			if i == 5 {
+				shape[1] = 4
+			}
+			if err := replace(path, func(f *h5.File) error { return h5.Write(f, path, make([]float64, 2*shape[1]), shape...) })(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	const reason = ": does not match: its shape is [2 5], "
+	for _, command := range []string{"show", "verify"} {
+		o := mustRun(t, 1, command, "x.h5")
+		lines := strings.Split(strings.TrimSpace(o.errors), "\n")
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "fieldstone: "+command+" x.h5: "+name+"1, "+name+"2, "+name+"3, and 2 more"+reason) ||
+			!strings.HasPrefix(lines[1], "fieldstone: "+command+" x.h5: "+name+"6: ") {
+			t.Errorf("%s", o.errors)
+		}
+	}
+	v := decodeJSON[struct {
+		Runs []runVerdict `json:"run_files"`
+	}](t, mustRun(t, 1, "verify", "--json", "x.h5")).Runs
+	if len(v) != 1 || len(v[0].Faults) != 6 || v[0].Faults[4].Object != name+"5" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRunFaultLines(t *testing.T) {
+	got := runFaultLines([]runFault{{"", "torn"}, {"a", "x"}, {"b", "y"}, {"c", "x"}, {"d", "x"}, {"e", "x"}, {"f", "y"}})
+	if want := []string{"torn", "a, c, d, e: x", "b, f: y"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

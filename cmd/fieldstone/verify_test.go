@@ -272,7 +272,7 @@ func TestVerifyPaths(t *testing.T) {
 			write(t, "odd/fields/phi.bin", nil)
 		}, []string{"odd"}, 1, "odd: bad\n", "fieldstone: verify odd: not a bundle: no metadata.json\n"},
 		{"a directory without bundles", nil, []string{"results"}, 2, "",
-			"fieldstone: verify results: neither a bundle nor a directory of bundles\n"},
+			"fieldstone: verify results: neither a bundle nor a run file, nor a directory of them\n"},
 		{"a directory with nothing but what is set aside", func(t *testing.T) {
 			rename(t, "results/ckpt/step_50.superseded", "results/step_50.superseded")
 		}, []string{"results"}, 2, "",

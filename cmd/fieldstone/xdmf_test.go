@@ -133,7 +133,7 @@ func TestXDMFReplacesOnlyItsOwn(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/dev/full": "exists, and is no regular file", "results": "exists, and is no regular file",
-		segment1: "is one of the files that are read", "no/where.xmf": "directory no: no such file",
+		segment1: "is one of the files that are read", "no/where.xmf": "there is no directory no\n",
 	} {
 		says(t, mustRun(t, 2, "xdmf", segment1, "--overwrite", "-o", path).errors, "fieldstone: xdmf: "+path+": "+want)
 	}

@@ -1,10 +1,5 @@
 package h5
 
-import (
-	"fmt"
-	"io/fs"
-)
-
 // SetAttribute gives an object an attribute of the shape, a scalar without one. It
 // replaces an attribute of that name.
 func SetAttribute[T Element](f *File, path, name string, data []T, shape ...int) error {
@@ -60,7 +55,7 @@ func (f *File) onAttribute(path, name string, call func(object) error) error {
 			return err
 		}
 		if !there {
-			return fs.ErrNotExist
+			return noAttribute
 		}
 		a, err := o.attribute(name)
 		if err != nil {
@@ -114,7 +109,7 @@ func (f *File) DeleteAttribute(path, name string) error {
 			return err
 		}
 		if !there {
-			return fmt.Errorf("attribute: %w", fs.ErrNotExist)
+			return noAttribute
 		}
 		return f.change(func() error { return o.deleteAttribute(name) })
 	})

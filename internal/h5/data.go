@@ -52,7 +52,7 @@ func (f *File) make(op, path string, e element, l Layout, fill func(object) erro
 		return f.wrap(op, path, "", err)
 	}
 	return f.do(op, path, "", true, func() error {
-		if err := f.absent(path); err != nil {
+		if err := f.free(path); err != nil {
 			return err
 		}
 		return f.change(func() error {

@@ -262,14 +262,31 @@ func (f *File) object(path string) (object, error) {
 		return o, err
 	}
 	if gone, e := f.h.missing(path); e == nil && gone != "" {
-		err = fmt.Errorf("%s: %w", gone, fs.ErrNotExist)
+		err = noObject(gone, path)
 	}
 	return nil, err
 }
 
-// absent fails if there is something at the path, or if something other than a
+// absent is an error that matches fs.ErrNotExist, in words that fit what is in a file.
+type absent string
+
+func (e absent) Error() string { return string(e) }
+func (e absent) Unwrap() error { return fs.ErrNotExist }
+
+const noAttribute absent = "there is no such attribute"
+
+// noObject says from which part on a path leads nowhere. The path itself is told by the
+// error around it.
+func noObject(from, path string) error {
+	if from == path {
+		return absent("there is no such object")
+	}
+	return absent("there is no " + from)
+}
+
+// free fails if there is something at the path, or if something other than a
 // group stands where its parents are to be.
-func (f *File) absent(path string) error {
+func (f *File) free(path string) error {
 	gone, err := f.h.missing(path)
 	if err != nil {
 		return err
@@ -329,7 +346,7 @@ func (f *File) CreateGroup(path string) error {
 		return f.wrap("create group", path, "", err)
 	}
 	return f.do("create group", path, "", true, func() error {
-		if err := f.absent(path); err != nil {
+		if err := f.free(path); err != nil {
 			return err
 		}
 		return f.change(func() error { return f.h.makeGroup(path) })
@@ -446,7 +463,7 @@ func (f *File) Unlink(path string) error {
 			}
 		}
 		if !there {
-			return fmt.Errorf("%s: %w", gone, fs.ErrNotExist)
+			return noObject(gone, path)
 		}
 		return f.change(func() error { return f.h.unlink(path) })
 	})

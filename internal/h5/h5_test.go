@@ -633,3 +633,21 @@ func TestManyEmptyDatasets(t *testing.T) {
 		t.Errorf("the second: %v", err)
 	}
 }
+
+// What isn't there is named once, or the part of its path from which on nothing is.
+func TestTheTextOfWhatIsNotThere(t *testing.T) {
+	f, name := create(t)
+	must(t, f.CreateGroup("a"))
+	for path, want := range map[string]string{
+		"x": "x: there is no such object", "a/x": "a/x: there is no such object", "x/y/z": "x/y/z: there is no x", "a/y/z": "a/y/z: there is no a/y",
+	} {
+		_, err := f.Stat(path)
+		if err == nil || err.Error() != "stat "+name+": "+want || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := f.Unlink(path); err == nil || err.Error() != "unlink "+name+": "+want || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	must(t, f.Close())
+}

@@ -1,6 +1,10 @@
 package h5
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
 
 // Element is what datasets and attributes consist of, strings apart. A bool is
 // stored as a byte, 0 or 1, in an object that has the attribute "bool".
@@ -184,6 +188,17 @@ func (i Info) Elements() int {
 		n *= d
 	}
 	return n
+}
+
+// Bytes is the size of all elements in the form in which the file has each, as far as an
+// int64 takes it. Storage is more where chunks aren't full, and may be less where there are
+// filters or elements that were never written.
+func (i Info) Bytes() int64 {
+	high, low := bits.Mul64(uint64(i.Elements()), uint64(i.bytes))
+	if high != 0 || low > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(low)
 }
 
 // Layout says how a dataset is created.

@@ -1,5 +1,5 @@
-// Package samerun compares the output of two runs bit for bit, in all that can repeat:
-// wall times can't.
+// Package samerun compares the output of two runs bit for bit or within a tolerance, in all
+// that can repeat: wall times can't.
 package samerun
 
 import (
@@ -30,12 +30,12 @@ func Compare(ctx context.Context, a, b *runfile.Solution) error {
 	if hashA != hashB {
 		return fmt.Errorf("%w: setup hashes are %s and %s", ErrDiffer, hashA, hashB)
 	}
-	parts, err := Parts(ctx, OfSolution(a), OfSolution(b), true, func(int64) {})
+	parts, err := Parts(ctx, OfSolution(a), OfSolution(b), Options{Quick: true})
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
-		if p.State != Equal {
+		if !p.Same() {
 			return fmt.Errorf("%w: %v", ErrDiffer, &p)
 		}
 	}
@@ -57,11 +57,13 @@ type Side struct {
 type column struct {
 	name   string
 	length int
+	floats bool
 	at     func(i int) any // comparable; a float is one of its bits
 }
 
 func columnOf[T any](name string, values []T) column {
-	return column{name, len(values), func(i int) any {
+	_, floats := any(values).([]float64)
+	return column{name, len(values), floats, func(i int) any {
 		if v, ok := any(values[i]).(float64); ok {
 			return Float(math.Float64bits(v))
 		}
@@ -125,6 +127,7 @@ func (s *Side) FieldBytes() (n int64) {
 // How a part compares.
 const (
 	Equal       = "equal"
+	Within      = "within tolerance"
 	Different   = "different"
 	OnlyA       = "only in A"
 	OnlyB       = "only in B"
@@ -147,16 +150,26 @@ type Part struct {
 	Reason     string // why it differs otherwise than in values, or isn't compared
 	Values     int64  // that were compared
 	Differing  int64  // of them
-	First      *First // of the values that differ
+	// Maxima are those of floats, where there is a tolerance; otherwise nil.
+	Maxima *Maxima[Place]
+	First  *First // of the values that differ, by more than a tolerance where there is one
 }
 
-// First tells the first value that differs.
-type First struct {
+// Same reports whether nothing of the part counts as a difference.
+func (p *Part) Same() bool { return p.State == Equal || p.State == Within }
+
+// A Place is where a value is.
+type Place struct {
 	State int     // number of the saved state, from 0; -1: it belongs to none
 	Time  float64 // of that in A
 	Index int64   // within the state, in the order of the file
 	Cell  *[3]int // of a field
-	A, B  any     // Float, an integer, a bool or a string
+}
+
+// First is the first value that differs.
+type First struct {
+	Place
+	A, B any // Float, an integer, a bool or a string
 }
 
 func (p *Part) String() string {
@@ -192,23 +205,45 @@ func (p *Part) differs(format string, args ...any) {
 func (p *Part) add(state int, time float64, index int64, a, b []float64) {
 	p.Values += int64(len(a))
 	for i := range a {
-		x, y := Float(math.Float64bits(a[i])), Float(math.Float64bits(b[i]))
-		if x == y {
-			continue
-		}
-		p.State = Different
-		p.Differing++
-		if p.First == nil {
-			p.First = &First{State: state, Time: time, Index: index + int64(i), A: x, B: y}
-		}
+		p.value(Float(math.Float64bits(a[i])), Float(math.Float64bits(b[i])), Place{State: state, Time: time, Index: index + int64(i)})
 	}
 }
 
+// value compares two values, floats by the tolerance where there is one.
+func (p *Part) value(x, y any, at Place) {
+	if x == y {
+		return
+	}
+	p.Differing++
+	if p.Maxima != nil && p.Maxima.Add(x.(Float).Value(), y.(Float).Value(), at) {
+		if p.State == Equal {
+			p.State = Within
+		}
+		return
+	}
+	p.State = Different
+	if p.First == nil {
+		p.First = &First{Place: at, A: x, B: y}
+	}
+}
+
+// Options say how two sides are compared. The zero value compares all bits.
+type Options struct {
+	// Tolerance is that of all floats but those of the layout; nil: all bits count.
+	Tolerance *Tolerance
+	// Quick reads nothing any more after the first difference.
+	Quick bool
+	// Progress is told how many bytes of fields have been read since the last call.
+	Progress func(bytes int64)
+}
+
 // Parts compares two sides. States are compared by their numbers, as many as both have.
-// Fields are read a slab at a time, and progress is told the bytes of each. If quick is
-// set, nothing is read any more after the first difference.
-func Parts(ctx context.Context, a, b *Side, quick bool, progress func(bytes int64)) ([]Part, error) {
-	c := &comparing{a: a, b: b, quick: quick, progress: progress, states: min(len(a.times), len(b.times))}
+// Fields are read a slab at a time.
+func Parts(ctx context.Context, a, b *Side, o Options) ([]Part, error) {
+	if o.Progress == nil {
+		o.Progress = func(int64) {}
+	}
+	c := &comparing{Options: o, a: a, b: b, states: min(len(a.times), len(b.times))}
 	c.add(c.layout())
 	c.add(c.times())
 	if err := c.unknowns(ctx); err != nil {
@@ -220,17 +255,25 @@ func Parts(ctx context.Context, a, b *Side, quick bool, progress func(bytes int6
 }
 
 type comparing struct {
-	a, b     *Side
-	states   int // that both have
-	quick    bool
-	progress func(int64)
-	parts    []Part
-	differ   bool
+	Options
+	a, b   *Side
+	states int // that both have
+	parts  []Part
+	differ bool
+}
+
+// part is one of values.
+func (c *comparing) part(kind, name string) Part {
+	p := Part{Kind: kind, Name: name, State: Equal}
+	if c.Tolerance != nil {
+		p.Maxima = &Maxima[Place]{Tolerance: *c.Tolerance}
+	}
+	return p
 }
 
 func (c *comparing) add(p Part) {
 	c.parts = append(c.parts, p)
-	c.differ = c.differ || p.State != Equal
+	c.differ = c.differ || !p.Same()
 }
 
 // layout compares what gives the values their meaning, but not which unknowns there are.
@@ -250,30 +293,30 @@ func (c *comparing) layout() Part {
 		switch {
 		case v == nil:
 		case !slices.Equal(u.Grids, v.Grids):
-			p.differs("the momentum grids of %s are %q and %q", u.Name, u.Grids, v.Grids)
+			p.differs("the momentum grids of %s are %q in A, %q in B", u.Name, u.Grids, v.Grids)
 		case u.Unit != v.Unit:
-			p.differs("the unit of %s is %q and %q", u.Name, u.Unit, v.Unit)
+			p.differs("the unit of %s is %q in A, %q in B", u.Name, u.Unit, v.Unit)
 		case u.Domain != v.Domain:
-			p.differs("the grid of the field %s is %+v and %+v", u.Name, u.Domain, v.Domain)
+			p.differs("the grid of the field %s is %+v in A, %+v in B", u.Name, u.Domain, v.Domain)
 		}
 	}
 	return p
 }
 
 func (c *comparing) times() Part {
-	p := Part{Kind: kindTimes, State: Equal}
+	p := c.part(kindTimes, "")
 	for i := range c.states {
 		p.add(i, c.a.times[i], 0, c.a.times[i:i+1], c.b.times[i:i+1])
 	}
-	if n, m := len(c.a.times), len(c.b.times); n != m && p.First == nil {
-		p.differs("%d saved states and %d", n, m)
+	if n, m := len(c.a.times), len(c.b.times); n != m {
+		p.differs("%d saved states in A, %d in B", n, m)
 	}
 	return p
 }
 
 func (c *comparing) unknowns(ctx context.Context) error {
 	for _, u := range c.a.layout.Unknowns {
-		p := Part{Kind: kindUnknown, Name: u.Name, State: Equal}
+		p := c.part(kindUnknown, u.Name)
 		if v := c.b.layout.Unknown(u.Name); v == nil {
 			p.State = OnlyA
 		} else if err := c.unknown(ctx, &p, u, *v); err != nil {
@@ -291,7 +334,7 @@ func (c *comparing) unknowns(ctx context.Context) error {
 
 func (c *comparing) unknown(ctx context.Context, p *Part, u, v runfile.Unknown) error {
 	if u.Kind != v.Kind {
-		p.differs("%s and %s", u.Kind, v.Kind)
+		p.differs("%s in A, %s in B", u.Kind, v.Kind)
 		return nil
 	}
 	if u.Kind == runfile.Field {
@@ -300,7 +343,7 @@ func (c *comparing) unknown(ctx context.Context, p *Part, u, v runfile.Unknown) 
 	from, to := c.a.layout.Range(u.Name)
 	fromB, toB := c.b.layout.Range(u.Name)
 	if to-from != toB-fromB {
-		p.differs("%d numbers and %d", to-from, toB-fromB)
+		p.differs("%d numbers in A, %d in B", to-from, toB-fromB)
 		return nil
 	}
 	for i := range c.states {
@@ -320,7 +363,7 @@ func (c *comparing) field(ctx context.Context, p *Part, u, v runfile.Unknown) er
 		p.State, p.Reason = NotCompared, "a bundle holds it"
 		return nil
 	case size != v.Domain.Size:
-		p.differs("%v cells and %v", size, v.Domain.Size)
+		p.differs("%v cells in A, %v in B", size, v.Domain.Size)
 		return nil
 	}
 	defer p.nameCell(size)
@@ -329,7 +372,7 @@ func (c *comparing) field(ctx context.Context, p *Part, u, v runfile.Unknown) er
 	cellsA, cellsB := make([]float64, planes*plane), make([]float64, planes*plane)
 	for i := range c.states {
 		for z := 0; z < size[2]; z += planes {
-			if c.quick && (c.differ || p.State != Equal) {
+			if c.Quick && (c.differ || !p.Same()) {
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
@@ -337,21 +380,33 @@ func (c *comparing) field(ctx context.Context, p *Part, u, v runfile.Unknown) er
 			}
 			box := grid.Box{Low: [3]int{0, 0, z}, Size: [3]int{size[0], size[1], min(planes, size[2]-z)}}
 			x, y := cellsA[:box.Cells()], cellsB[:box.Cells()]
-			if err := errors.Join(c.a.read(ctx, u.Name, i, box, x), c.b.read(ctx, u.Name, i, box, y)); err != nil {
+			if err := c.a.read(ctx, u.Name, i, box, x); err != nil {
+				return err
+			}
+			if err := c.b.read(ctx, u.Name, i, box, y); err != nil {
 				return err
 			}
 			p.add(i, c.a.times[i], int64(z)*int64(plane), x, y)
-			c.progress(8 * box.Cells())
+			c.Progress(8 * box.Cells())
 		}
 	}
 	return nil
 }
 
+// nameCell finds out the cells of the places of a field.
 func (p *Part) nameCell(size [3]int) {
 	if f := p.First; f != nil {
-		nx, ny := int64(size[0]), int64(size[1])
-		f.Cell = &[3]int{int(f.Index % nx), int(f.Index / nx % ny), int(f.Index / nx / ny)}
+		f.nameCell(size)
 	}
+	if m := p.Maxima; m != nil {
+		m.AbsAt.nameCell(size)
+		m.RelAt.nameCell(size)
+	}
+}
+
+func (p *Place) nameCell(size [3]int) {
+	nx, ny := int64(size[0]), int64(size[1])
+	p.Cell = &[3]int{int(p.Index % nx), int(p.Index / nx % ny), int(p.Index / nx / ny)}
 }
 
 func (c *comparing) updates() {
@@ -359,14 +414,14 @@ func (c *comparing) updates() {
 		return slices.IndexFunc(list, func(u runfile.UpdateStates) bool { return u.Name == name })
 	}
 	for _, u := range c.a.updates {
-		p := Part{Kind: kindUpdate, Name: u.Name, State: Equal}
+		p := c.part(kindUpdate, u.Name)
 		if n := named(c.b.updates, u.Name); n < 0 {
 			p.State = OnlyA
 		} else {
 			for i := range c.states {
 				x, y := u.States[i], c.b.updates[n].States[i]
 				if len(x) != len(y) {
-					p.differs("%d numbers and %d", len(x), len(y))
+					p.differs("%d numbers in A, %d in B", len(x), len(y))
 					break
 				}
 				p.add(i, c.a.times[i], 0, x, y)
@@ -384,21 +439,16 @@ func (c *comparing) updates() {
 func (c *comparing) statistics() {
 	for k, u := range c.a.columns {
 		v := c.b.columns[k]
-		p := Part{Kind: kindStatistics, Name: u.name, State: Equal}
+		p := c.part(kindStatistics, u.name)
+		if !u.floats {
+			p.Maxima = nil
+		}
 		for i := range min(u.length, v.length) {
 			p.Values++
-			x, y := u.at(i), v.at(i)
-			if x == y {
-				continue
-			}
-			p.State = Different
-			p.Differing++
-			if p.First == nil {
-				p.First = &First{State: -1, Index: int64(i), A: x, B: y}
-			}
+			p.value(u.at(i), v.at(i), Place{State: -1, Index: int64(i)})
 		}
-		if u.length != v.length && p.First == nil {
-			p.differs("%d entries and %d", u.length, v.length)
+		if u.length != v.length {
+			p.differs("%d entries in A, %d in B", u.length, v.length)
 		}
 		c.add(p)
 	}

@@ -89,7 +89,7 @@ func TestCompare(t *testing.T) {
 		{"another time", func(s *sample) { s.Times[1] = 2 }, "times at 1 s: number 0 is 1 and 2"},
 		{"fewer states", func(s *sample) {
 			s.Times, s.States, s.Updates[0].States = s.Times[:1], s.States[:1], s.Updates[0].States[:1]
-		}, "times: 2 saved states and 1"},
+		}, "times: 2 saved states in A, 1 in B"},
 		{"the last bit of a state", func(s *sample) { s.States[1][0] = math.Nextafter(3, 4) }, "unknown n at 1 s: number 0 is 3 and 3.0000000000000004"},
 		{"a number for a NaN", func(s *sample) { s.States[1][1] = 0 }, "unknown n at 1 s: number 1 is NaN and 0"},
 		{"an attempt more", func(s *sample) {
@@ -101,7 +101,7 @@ func TestCompare(t *testing.T) {
 			s.Statistics.LinearIterations = append(s.Statistics.LinearIterations, 0)
 			s.Statistics.WallTime = append(s.Statistics.WallTime, 1)
 			s.Statistics.Outcome = append(s.Statistics.Outcome, "rejected")
-		}, "statistics time: 2 entries and 3"},
+		}, "statistics time: 2 entries in A, 3 in B"},
 		{"step length", func(s *sample) { s.Statistics.StepLength[0] = 2 }, "statistics step_length: number 0 is 1 and 2"},
 		{"error estimate", func(s *sample) { s.Statistics.ErrorEstimate[0] = 2 }, "statistics error_estimate: number 0 is 5 and 2"},
 		{"accepted", func(s *sample) { s.Statistics.Accepted[0] = true }, "statistics accepted: number 0 is false and true"},

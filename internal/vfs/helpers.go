@@ -120,6 +120,36 @@ func Exists(fsys FS, name string) (bool, error) {
 	return err == nil, err
 }
 
+// MissingDir is the highest directory above name that doesn't exist, "" if all do.
+func MissingDir(fsys FS, name string) (missing string) {
+	for dir := filepath.Dir(filepath.Clean(name)); dir != missing; dir = filepath.Dir(dir) {
+		if _, err := fsys.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = dir
+	}
+	return missing
+}
+
+// NoDir is an error of making name: err, or one that wraps it and names the directory
+// whose absence is the reason.
+func NoDir(fsys FS, name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		if dir := MissingDir(fsys, name); dir != "" {
+			return &noDir{dir, err}
+		}
+	}
+	return err
+}
+
+type noDir struct {
+	dir string
+	err error
+}
+
+func (e *noDir) Error() string { return "there is no directory " + e.dir }
+func (e *noDir) Unwrap() error { return e.err }
+
 // MoveNoReplace is RenameNoReplace where the filesystem has it. Elsewhere it looks
 // first and then renames, which is only safe where nobody else makes newname: the
 // caller holds a lock that says so.
