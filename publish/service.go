@@ -17,6 +17,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/signals"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -111,7 +112,9 @@ func (s *Service) listen() {
 	}
 	s.inbox = make(chan os.Signal, 1)
 	for _, name := range s.cfg.Checkpoint.OnSignal {
-		signal.Notify(s.inbox, signals[name])
+		if sig, err := signals.Lookup(name); err == nil { // Validate has asked
+			signal.Notify(s.inbox, sig)
+		}
 	}
 }
 
@@ -203,7 +206,7 @@ func (s *Service) flags() int64 {
 	select {
 	case got := <-s.inbox:
 		for i, name := range s.cfg.Checkpoint.OnSignal {
-			if signals[name] == got {
+			if signals.Is(got, name) {
 				f |= dueBySignal << i
 			}
 		}
