@@ -376,7 +376,7 @@ func TestEncodeMetadataRefuses(t *testing.T) {
 		{"a negative counter", func(m *Metadata) { m.ResultCounter = -1 }, "result_counter: -1 is negative"},
 		{"a dimension of 0", func(m *Metadata) { m.Domain.Size[2] = 0 }, "domain.global_dimensions[2]: 0, must"},
 		{"a negative dimension", func(m *Metadata) { m.Domain.Size[0] = -3 }, "domain.global_dimensions[0]: -3, must"},
-		{"too many cells", func(m *Metadata) { m.Domain.Size = [3]int{1 << 40, 1 << 20, 2} }, "domain.global_dimensions: "},
+		{"too many cells", func(m *Metadata) { m.Domain.Size = [3]int{1 << 30, 1 << 30, 2} }, "domain.global_dimensions: "},
 		{"NaN as origin", func(m *Metadata) { m.Domain.Origin[1] = nan }, "domain.physical_origin[1]: NaN is not finite"},
 		{"a spacing of 0", func(m *Metadata) { m.Domain.Spacing[0] = 0 }, "domain.grid_spacing[0]: 0, must"},
 		{"NaN as spacing", func(m *Metadata) { m.Domain.Spacing[1] = nan }, "domain.grid_spacing[1]: NaN, must"},
