@@ -195,7 +195,7 @@ func TestParseMetadataRefuses(t *testing.T) {
 		{"a dimension of 0", `[10, 6, 7]`, `[10, 0, 7]`, "domain.global_dimensions[1]", "0, must be greater than 0"},
 		{"a negative dimension", `[10, 6, 7]`, `[10, 6, -7]`, "domain.global_dimensions[2]", "-7, must be greater than 0"},
 		{"a dimension with a fraction", `[10, 6, 7]`, `[10, 6.5, 7]`, "domain.global_dimensions[1]", "want an integer, got 6.5"},
-		{"dimensions whose product is too large", `[10, 6, 7]`, `[4000000000, 4000000000, 1]`, "domain.global_dimensions", "more cells than a file can hold"},
+		{"dimensions whose product is too large", `[10, 6, 7]`, `[2000000000, 2000000000, 1]`, "domain.global_dimensions", "more cells than a file can hold"},
 		{"dimensions that are an object", `[10, 6, 7]`, `{}`, "domain.global_dimensions", "want an array of 3 integers, got an object"},
 		{"an origin beyond float64", `-1.5`, `-1e999`, "domain.physical_origin[0]", "out of the range of a float64"},
 		{"a spacing of 0", `0.25`, `0`, "domain.grid_spacing[2]", "0, must be finite and greater than 0"},
