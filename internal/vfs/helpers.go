@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // RemoveAll removes name and everything below it. A link is removed, never
@@ -52,8 +51,8 @@ func RemoveAll(fsys FS, name string) error {
 // error wraps ErrTooLarge for a longer one, whatever size it claims to have, and
 // ErrNotRegular for anything else, which is not waited for.
 func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
-	// A FIFO would block in open without O_NONBLOCK.
-	f, err := fsys.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// A FIFO would block in open without NoWait.
+	f, err := fsys.OpenFile(name, os.O_RDONLY|NoWait, 0)
 	if err != nil {
 		return nil, err
 	}

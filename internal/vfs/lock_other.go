@@ -2,7 +2,12 @@
 
 package vfs
 
-const openNoFollow = 0
+const (
+	openNoFollow = 0
+
+	// NoWait is 0: there are no FIFOs.
+	NoWait = 0
+)
 
 func (lockFile) tryLock() error { return ErrNoLocks }
 

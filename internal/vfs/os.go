@@ -152,7 +152,7 @@ func openLockFile(name string) (f lockFile, created bool, err error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return lockFile{}, false, err
 		}
-		file, err = os.OpenFile(name, os.O_RDWR|openNoFollow|syscall.O_NONBLOCK, 0)
+		file, err = os.OpenFile(name, os.O_RDWR|openNoFollow|NoWait, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // released in between
 		}

@@ -10,6 +10,10 @@ import (
 	"syscall"
 )
 
+// NoWait is a flag of [FS.OpenFile] with which the call doesn't wait for the other end
+// of a FIFO. It is 0 on systems that have none.
+const NoWait = syscall.O_NONBLOCK
+
 // retry repeats a system call that a signal interrupted.
 func retry(call func() error) error {
 	for {
