@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // RemoveAll removes name and everything below it. A link is removed, never
@@ -108,6 +109,14 @@ func WriteFile(fsys FS, name string, data []byte, perm fs.FileMode, sync bool) e
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// IsFileName reports whether name can be that of an entry of a directory, as far as the
+// system's rules for paths go. On Windows it can't with a backslash or a colon, which
+// lead elsewhere, nor as the name of a device; a filesystem may refuse more.
+func IsFileName(name string) bool {
+	separator := func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }
+	return name != "." && filepath.IsLocal(name) && !strings.ContainsFunc(name, separator)
 }
 
 // Exists reports whether name exists in any form: a dangling link does.
