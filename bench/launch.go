@@ -87,12 +87,11 @@ func (r *launcher) start(ctx context.Context, args []string, use func(line []byt
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(cmd)
 	var kill *time.Timer
 	cmd.Cancel = func() error {
-		group := -cmd.Process.Pid
-		kill = time.AfterFunc(grace, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
-		return syscall.Kill(group, syscall.SIGTERM)
+		kill = time.AfterFunc(grace, func() { _ = signalGroup(cmd, syscall.SIGKILL) })
+		return signalGroup(cmd, syscall.SIGTERM)
 	}
 	// Open MPI refuses to run as root, as in containers, unless told twice.
 	cmd.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")

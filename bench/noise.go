@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/bench/stats"
@@ -93,15 +92,6 @@ func (u usage) others(v usage, ours time.Duration) float64 {
 		return 0
 	}
 	return max(0, float64(v.busy-u.busy-ours+v.away-u.away)/float64(elapsed))
-}
-
-// childTime is the processor time of all ended children and theirs.
-func childTime() time.Duration {
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r) != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // jobRecord is what is known of a launch.

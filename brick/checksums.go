@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/shm"
@@ -92,7 +91,7 @@ func part(size int64, rank, ranks int) (low, high int64) {
 }
 
 func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, buf []byte, sum *pack.Checksum) (err error) {
-	f, err := fsys.OpenFile(j.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := fsys.OpenFile(j.Path, os.O_RDONLY|vfs.NoWait, 0)
 	if err != nil {
 		return err
 	}

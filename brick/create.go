@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -133,8 +132,8 @@ func (p *Plan) create(ctx context.Context, jobs []job, nonce *onedir.Nonce) erro
 		if j.Within {
 			flag = 0
 		}
-		// A FIFO would wait for its reader without O_NONBLOCK.
-		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|flag|syscall.O_NONBLOCK, 0o666)
+		// A FIFO would wait for its reader without NoWait.
+		f, err := p.opt.fs.OpenFile(j.Path, os.O_WRONLY|flag|vfs.NoWait, 0o666)
 		if err != nil {
 			return err
 		}

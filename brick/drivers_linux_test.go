@@ -24,14 +24,6 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
-// drivers are those that work on the communicators of this build.
-func drivers() []brick.Driver {
-	if mpi.Enabled {
-		return []brick.Driver{brick.MPIIO, brick.POSIX, brick.Node}
-	}
-	return []brick.Driver{brick.POSIX, brick.Node}
-}
-
 // onDrivers runs the body on ranks for each driver, and for each library that
 // the driver can use.
 func onDrivers(t *testing.T, drivers []brick.Driver, ranks []int, body func(t *mpitest.T, c *comm.Comm, d brick.Driver)) {

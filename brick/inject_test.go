@@ -15,6 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/mpi"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -329,6 +330,14 @@ func TestAFaultOfOneRankIsTheErrorOfAll(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drivers are those that work on the communicators of this build.
+func drivers() []brick.Driver {
+	if mpi.Enabled {
+		return []brick.Driver{brick.MPIIO, brick.POSIX, brick.Node}
+	}
+	return []brick.Driver{brick.POSIX, brick.Node}
 }
 
 // Each operation of each rank fails in turn: one error on all ranks, with the

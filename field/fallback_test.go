@@ -433,7 +433,7 @@ func TestWrapDevicePastTheMirror(t *testing.T) {
 
 // The ring is a few chunks, whatever the fields, and goes with the last of them.
 func TestTheRingIsSmallAndGoes(t *testing.T) {
-	dev := openDevice(t, emulated.Capacity(256<<20))
+	dev := openDevice(t, emulated.Capacity(128<<20))
 	fields := make([]*field.Field[float64], 5)
 	var all int64
 	for i := range fields {

@@ -3,6 +3,7 @@ package grid_test
 import (
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,18 +16,19 @@ func domain(size ...int) grid.Domain {
 
 func TestDomainValidate(t *testing.T) {
 	valid := grid.Domain{Size: [3]int{10, 6, 7}, Origin: [3]float64{-1, 0, 2}, Spacing: [3]float64{0.5, 1, 2}}
-	tests := []struct {
+	type test struct {
 		name   string
 		change func(d *grid.Domain)
 		want   []string // in the error's text; none: valid
-	}{
+	}
+	tests := []test{
 		{"a plain domain is valid", func(*grid.Domain) {}, nil},
 		{"one cell is enough", func(d *grid.Domain) { d.Size = [3]int{1, 1, 1} }, nil},
 		{"size 0 names axis and value", func(d *grid.Domain) { d.Size[1] = 0 }, []string{"size", "y", "0"}},
 		{"negative size names axis and value", func(d *grid.Domain) { d.Size[2] = -3 }, []string{"size", "z", "-3"}},
 		{"two negative sizes are not a positive product", func(d *grid.Domain) { d.Size[0], d.Size[1] = -3, -3 }, []string{"size", "x", "-3"}},
-		{"the largest cell count is valid", func(d *grid.Domain) { d.Size = [3]int{math.MaxInt64 / 16, 1, 1} }, nil},
-		{"one cell more is refused", func(d *grid.Domain) { d.Size = [3]int{math.MaxInt64/16 + 1, 1, 1} }, []string{"more cells", "x"}},
+		{"almost the largest cell count is valid", func(d *grid.Domain) { d.Size = [3]int{1 << 30, 1<<29 - 1, 1} }, nil},
+		{"one cell more than the largest is refused", func(d *grid.Domain) { d.Size = [3]int{1 << 30, 1 << 29, 1} }, []string{"more cells", "y"}},
 		{"a product that overflows is refused", func(d *grid.Domain) { d.Size = [3]int{1 << 30, 1 << 30, 1 << 4} }, []string{"more cells", "z"}},
 		{"NaN origin names axis", func(d *grid.Domain) { d.Origin[0] = math.NaN() }, []string{"origin", "x", "NaN"}},
 		{"infinite origin names axis", func(d *grid.Domain) { d.Origin[2] = math.Inf(-1) }, []string{"origin", "z", "-Inf"}},
@@ -34,6 +36,11 @@ func TestDomainValidate(t *testing.T) {
 		{"negative spacing names value", func(d *grid.Domain) { d.Spacing[1] = -0.25 }, []string{"spacing", "y", "-0.25"}},
 		{"NaN spacing names value", func(d *grid.Domain) { d.Spacing[1] = math.NaN() }, []string{"spacing", "y", "NaN"}},
 		{"infinite spacing names value", func(d *grid.Domain) { d.Spacing[2] = math.Inf(1) }, []string{"spacing", "z", "+Inf"}},
+	}
+	if most := int64(math.MaxInt64 / 16); strconv.IntSize > 32 {
+		tests = append(tests,
+			test{"the largest cell count is valid", func(d *grid.Domain) { d.Size = [3]int{int(most), 1, 1} }, nil},
+			test{"one cell more along one axis is refused", func(d *grid.Domain) { d.Size = [3]int{int(most + 1), 1, 1} }, []string{"more cells", "x"}})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,8 +4,9 @@ package pack
 
 import (
 	"os"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // newArena maps at least size bytes between two pages that must not be
@@ -14,17 +15,17 @@ func newArena(t testing.TB, size int) []byte {
 	t.Helper()
 	page := os.Getpagesize()
 	inner := (size + page - 1) / page * page
-	m, err := syscall.Mmap(-1, 0, inner+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	m, err := unix.Mmap(-1, 0, inner+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Munmap(m); err != nil {
+		if err := unix.Munmap(m); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, guard := range [][]byte{m[:page], m[page+inner:]} {
-		if err := syscall.Mprotect(guard, syscall.PROT_NONE); err != nil {
+		if err := unix.Mprotect(guard, unix.PROT_NONE); err != nil {
 			t.Fatal(err)
 		}
 	}

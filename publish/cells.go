@@ -3,8 +3,10 @@ package publish
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
@@ -99,7 +101,11 @@ const streamFrom = 32 << 20
 
 // newCopies makes room for fields that all own box.
 func newCopies(fields []field.Named, box grid.Box) (*copies, error) {
-	size := int(box.Cells()) * 8
+	bytes := box.Cells() * 8
+	if len(fields) > 0 && bytes > math.MaxInt/int64(len(fields)) {
+		return nil, fmt.Errorf("%d fields of %d bytes are more than this system can address: %w", len(fields), bytes, syscall.ENOMEM)
+	}
+	size := int(bytes)
 	memory, err := shm.Alloc(size * len(fields))
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // maxNameBytes is the longest name that Linux filesystems take.
@@ -17,6 +19,7 @@ const maxNameBytes = 255
 // another control character, and with its suffix must not be longer than 255
 // bytes. Everything else is allowed: spaces, a leading dot, a backslash (on the
 // filesystems that bundles are written to it is a character like any other).
+// Windows refuses more: a backslash, a colon, and the names of its devices.
 // The error names the id.
 func CheckID(id string) error {
 	switch {
@@ -32,6 +35,8 @@ func CheckID(id string) error {
 		return fmt.Errorf("field id %q: must not contain a slash", id)
 	case strings.ContainsFunc(id, unicode.IsControl):
 		return fmt.Errorf("field id %q: must not contain control characters", id)
+	case !vfs.IsFileName(id + fieldSuffix):
+		return fmt.Errorf("field id %q: this system has no file of that name", id)
 	}
 	return nil
 }

@@ -64,8 +64,8 @@ type movingState struct {
 	First bool    `json:"first"` // the front wasn't found yet
 }
 
-// maxMovingIndex keeps indices and positions exact.
-const maxMovingIndex int64 = 1 << 52
+// maxMovingIndex keeps indices and positions exact, and the next index an int.
+const maxMovingIndex = min(1<<52, math.MaxInt/2)
 
 // NewMoving returns a condition on the given domain whose front wasn't found
 // yet.
@@ -178,7 +178,7 @@ func (b *Moving) Advance(ctx context.Context, c *comm.Comm) error {
 		}
 	}
 	// Not further than once around.
-	for n := 1; n < b.domain.Size[0] && int64(s.Idx) < maxMovingIndex && at(s.Idx+1) >= b.config.Level; n++ {
+	for n := 1; n < b.domain.Size[0] && s.Idx < maxMovingIndex && at(s.Idx+1) >= b.config.Level; n++ {
 		s.Idx++
 	}
 	here, ahead := at(s.Idx), at(s.Idx+1)
@@ -289,7 +289,7 @@ func parseMovingState(state json.RawMessage) (s movingState, err error) {
 	switch {
 	case d.err != nil:
 		return s, fmt.Errorf("saved state: %w", d.err)
-	case s.Idx < 0 || int64(s.Idx) > maxMovingIndex:
+	case s.Idx < 0 || s.Idx > maxMovingIndex:
 		return s, fmt.Errorf("saved state: idx: %d is out of range", s.Idx)
 	}
 	return s, nil

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/device/emulated"
@@ -414,7 +412,7 @@ func TestAReadOnlyDirectoryIsOneErrorOnAllRanks(t *testing.T) {
 			mount("tmpfs", "size=1m")
 			mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
 				test(t, c, vfs.OS, dir, func() error {
-					return unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+					return remountReadOnly(dir)
 				})
 			}, opts...)
 		})

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/mpitest"
@@ -41,11 +39,11 @@ func (d mountedDisk) leave(pages int64) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(d.ballast())
+	f, err := d.OpenFile(d.ballast(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, u.Free-pages*pageBytes), f.Close()); err != nil {
+	if err := errors.Join(f.Allocate(u.Free-pages*pageBytes), f.Close()); err != nil {
 		return err
 	}
 	if u, err = d.Usage(d.dir); err == nil && u.Free != pages*pageBytes {

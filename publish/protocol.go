@@ -415,8 +415,10 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 	p.setFinal(final)
 	name := filepath.Base(final)
 	switch {
-	case final == string(filepath.Separator):
+	case name == string(filepath.Separator):
 		return p, fmt.Errorf("path %q is the root directory", dir)
+	case !vfs.IsFileName(name):
+		return p, fmt.Errorf("path %q: this system has no directory of the name %q", dir, name)
 	case len(name)+longestSuffix > maxNameBytes:
 		return p, fmt.Errorf("path %q: the last element has %d bytes, at most %d leave room for the staging directory",
 			dir, len(name), maxNameBytes-longestSuffix)

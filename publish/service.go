@@ -18,6 +18,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/signals"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -130,7 +131,9 @@ func (s *Service) listen() {
 	}
 	s.inbox = make(chan os.Signal, 1)
 	for _, name := range s.cfg.Checkpoint.OnSignal {
-		signal.Notify(s.inbox, signals[name])
+		if sig, err := signals.Lookup(name); err == nil { // Validate has asked
+			signal.Notify(s.inbox, sig)
+		}
 	}
 }
 
@@ -231,7 +234,7 @@ func (s *Service) flags() int64 {
 	select {
 	case got := <-s.inbox:
 		for i, name := range s.cfg.Checkpoint.OnSignal {
-			if signals[name] == got {
+			if signals.Is(got, name) {
 				f |= dueBySignal << i
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/fieldstone-io/fieldstone/internal/signals"
 )
 
 // Latest as Config.RestartFrom restarts from the newest bundle that verifies.
@@ -43,7 +43,8 @@ type CheckpointConfig struct {
 	// nodes must see it.
 	Directory string `json:"directory"`
 	// OnSignal names signals, like "SIGTERM" and "SIGUSR1", on which the state is
-	// saved at the next accepted step and the solver is told to stop.
+	// saved at the next accepted step and the solver is told to stop. One that the
+	// system doesn't have is an error that wraps [errors.ErrUnsupported].
 	OnSignal []string `json:"on_signal"`
 	// Keep is the number of newest good bundles that are kept, as judged by
 	// structure and size; 0 keeps all.
@@ -51,14 +52,6 @@ type CheckpointConfig struct {
 	// Superseded is empty or [SetAside]: what happens to good bundles that are
 	// newer than the state that a run starts from.
 	Superseded string `json:"superseded"`
-}
-
-var signals = map[string]os.Signal{
-	"SIGTERM": syscall.SIGTERM,
-	"SIGINT":  syscall.SIGINT,
-	"SIGHUP":  syscall.SIGHUP,
-	"SIGUSR1": syscall.SIGUSR1,
-	"SIGUSR2": syscall.SIGUSR2,
 }
 
 // ParseConfig reads the service's keys from a solver's JSON text. Other keys of
@@ -143,8 +136,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("checkpoint.superseded: %q: want %q or nothing", k.Superseded, SetAside)
 	}
 	for i, name := range k.OnSignal {
-		if signals[name] == nil {
-			return fmt.Errorf("checkpoint.on_signal[%d]: %q is not one of SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2", i, name)
+		if _, err := signals.Lookup(name); err != nil {
+			return fmt.Errorf("checkpoint.on_signal[%d]: %w", i, err)
 		}
 	}
 	return nil

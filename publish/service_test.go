@@ -572,6 +572,7 @@ func TestASignalOnOneRankSavesAndStopsAllRanks(t *testing.T) {
 	fsys := newFS(t)
 	cfg := serviceConfig("")
 	cfg.Checkpoint.OnSignal = []string{"SIGTERM", "SIGUSR1"}
+	usr1 := signalNamed(t, "SIGUSR1")
 	err := withService(t, fsys, 3, cfg, nil, func(s session) error {
 		ctx := context.Background()
 		for n := int64(1); n <= 4; n++ {
@@ -579,7 +580,7 @@ func TestASignalOnOneRankSavesAndStopsAllRanks(t *testing.T) {
 				return err
 			}
 			if n == 3 && s.c.Rank() == 2 {
-				s.service.inbox <- os.Signal(syscall.SIGUSR1)
+				s.service.inbox <- usr1
 			}
 			out, err := s.service.MaybeSave(ctx, s.solver.solver())
 			if err != nil {
@@ -604,8 +605,9 @@ func TestASignalOnOneRankSavesAndStopsAllRanks(t *testing.T) {
 func TestARealSignalReachesTheService(t *testing.T) {
 	cfg := serviceConfig("")
 	cfg.Checkpoint.OnSignal = []string{"SIGUSR1"}
+	usr1 := signalNamed(t, "SIGUSR1")
 	err := withService(t, newFS(t), 1, cfg, nil, func(s session) error {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+		if err := raise(usr1); err != nil {
 			return err
 		}
 		deadline := time.Now().Add(patience)

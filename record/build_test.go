@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,7 +145,9 @@ func TestWhatARecordCannotHold(t *testing.T) {
 			record.ErrValue, "1 values don't fill the dimensions [0 4]"},
 		{"a negative dimension", func(b *record.Builder) { record.PutArray(b, "k", []int8{1}, -1, -1) },
 			record.ErrValue, "one is negative"},
-		{"dimensions that overflow", func(b *record.Builder) { record.PutArray(b, "k", []int8{}, 1<<32, 1<<32, 1) },
+		{"dimensions that overflow", func(b *record.Builder) {
+			record.PutArray(b, "k", []int8{}, 1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 1)
+		},
 			record.ErrValue, "0 values don't fill"},
 		{"rank 33", func(b *record.Builder) { record.PutArray(b, "k", []int8{1}, slices.Repeat([]int{1}, 33)...) },
 			record.ErrValue, "rank 33, the largest is 32"},
@@ -249,7 +252,7 @@ func TestOneIntegerIsOneValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := mustOf(t, "a", 7, "b", math.MaxInt64, "c", uint64(math.MaxInt64)+1); !r.Equal(want) {
+	if want := mustOf(t, "a", 7, "b", int64(math.MaxInt64), "c", uint64(math.MaxInt64)+1); !r.Equal(want) {
 		t.Errorf("got\n%v, want\n%v", r, want)
 	}
 	if v, _ := r.Get("b"); v.Kind() != record.Int {

@@ -104,7 +104,7 @@ func TestParseJSONAccepts(t *testing.T) {
 		{"minus the integer 0", `{"k":-0}`, 0},
 		{"whole numbers in an array of floats", `{"k":{"/array":"float64","dims":[2],"values":[1,2e0]}}`, []float64{1, 2}},
 		{"escapes", `{"\u006b":"\u0061\/"}`, "a/"},
-		{"the least integer", `{"k":-9223372036854775808}`, math.MinInt64},
+		{"the least integer", `{"k":-9223372036854775808}`, int64(math.MinInt64)},
 	} {
 		got, err := record.ParseJSON([]byte(c.text))
 		if want := mustOf(t, "k", c.want); err != nil || !got.Equal(want) {

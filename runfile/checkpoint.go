@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -269,7 +270,7 @@ func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Check
 		if err != nil {
 			return nil, err
 		}
-		if n < 0 || n > 1<<40 {
+		if n < 0 || n > min(1<<40, math.MaxInt) {
 			return nil, in(f.Name(), path, ErrMismatch, "it is %d", n)
 		}
 		*to = int(n)

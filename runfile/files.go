@@ -31,12 +31,13 @@ func PreviousFile(dir, name string) string {
 
 // CheckName tells whether a run may have a name: it is the beginning of the names of
 // its files, so it has neither '/' nor control characters, and doesn't begin with a
-// point. The error matches [ErrInput].
+// point. On Windows it has no backslash and no colon either, and isn't that of a device.
+// The error matches [ErrInput].
 func CheckName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("name of the run: %w: empty", ErrInput)
-	case strings.HasPrefix(name, "."), strings.ContainsRune(name, filepath.Separator), strings.ContainsFunc(name, unicode.IsControl):
+	case strings.HasPrefix(name, "."), !vfs.IsFileName(name + ".lock"), strings.ContainsFunc(name, unicode.IsControl):
 		return fmt.Errorf("name of the run: %w: %q can't begin the name of a file", ErrInput, name)
 	case len(name) > 200:
 		return fmt.Errorf("name of the run: %w: %d bytes are more than the 200 for which there is room in the name of a file", ErrInput, len(name))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -352,8 +353,7 @@ func (i *inspector) checkpoint(ctx context.Context) error {
 
 // runOf tells of which run a file is a checkpoint, by its name.
 func runOf(file string) (dir, name string, ok bool) {
-	base := file[strings.LastIndexByte(file, '/')+1:]
-	dir = file[:len(file)-len(base)]
+	dir, base := filepath.Split(file)
 	if dir == "" {
 		dir = "."
 	}

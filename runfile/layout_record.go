@@ -3,6 +3,7 @@ package runfile
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/fieldstone-io/fieldstone/grid"
@@ -15,7 +16,7 @@ import (
 const LayoutVersion = 2
 
 // maxState is the largest number of values of a state vector.
-const maxState = 1 << 44
+const maxState = min(1<<44, math.MaxInt/8)
 
 // Units of the datasets of faces.
 var faceUnits = map[string]string{"r_faces": "m", "p_faces": "m_e c", "xi_faces": "1"}

@@ -389,14 +389,14 @@ func fieldShape(d grid.Domain) []int { return []int{d.Size[2], d.Size[1], d.Size
 // planes is how many z planes of a field a chunk has: as many as fit, in chunks of
 // about the same size.
 func planes(d grid.Domain, chunkBytes int) (int, error) {
-	plane := d.Size[0] * d.Size[1] * 8
-	if plane > chunkBytes {
+	plane := int64(d.Size[0]) * int64(d.Size[1]) * 8
+	if plane > int64(chunkBytes) {
 		if plane >= largestChunk {
 			return 0, fmt.Errorf("%w: a plane of %d x %d cells is as large as %d bytes, which a chunk of HDF5 must not be", ErrInput, d.Size[0], d.Size[1], int64(largestChunk))
 		}
 		return 1, nil
 	}
-	most := chunkBytes / plane
+	most := chunkBytes / int(plane)
 	chunks := (d.Size[2] + most - 1) / most
 	return (d.Size[2] + chunks - 1) / chunks, nil
 }

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/signals"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -132,7 +130,8 @@ type StopConfig struct {
 	// once a second at most.
 	File string
 	// Signals names signals, such as "SIGTERM" and "SIGUSR1", that end the segment
-	// when any rank gets them.
+	// when any rank gets them. One that the system doesn't have is an error that wraps
+	// [errors.ErrUnsupported].
 	Signals []string
 }
 
@@ -146,14 +145,6 @@ type ProgressConfig struct {
 // fileEvery is the least time from one look for the stop file to the next: on a
 // parallel filesystem each of them is a request to a server.
 const fileEvery = time.Second
-
-var stopSignals = map[string]os.Signal{
-	"SIGHUP":  syscall.SIGHUP,
-	"SIGINT":  syscall.SIGINT,
-	"SIGTERM": syscall.SIGTERM,
-	"SIGUSR1": syscall.SIGUSR1,
-	"SIGUSR2": syscall.SIGUSR2,
-}
 
 // validate reports what can't be. The error matches ErrInput.
 func (c *Config) validate() error {
@@ -273,8 +264,8 @@ func (c *Config) checkLimits() error {
 		return errors.New("Checkpoint.Off excludes its other settings")
 	}
 	for i, name := range c.Stop.Signals {
-		if stopSignals[name] == nil {
-			return fmt.Errorf("Stop.Signals: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(stopSignals)), ", "))
+		if _, err := signals.Lookup(name); err != nil {
+			return fmt.Errorf("Stop.Signals: %w", err)
 		}
 		if slices.Contains(c.Stop.Signals[:i], name) {
 			return fmt.Errorf("Stop.Signals: %s is there twice", name)

@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/fieldstone-io/fieldstone/internal/signals"
 )
 
 // stopFlags are reasons to stop, as bits of the message that the ranks exchange.
@@ -51,7 +53,7 @@ func (s *Session) signalled() (flags stopFlags) {
 		select {
 		case got := <-s.inbox: // a nil channel has nothing
 			for i, name := range s.cfg.Stop.Signals {
-				if stopSignals[name] == got {
+				if signals.Is(got, name) {
 					flags |= stopSignal << i
 				}
 			}
@@ -89,7 +91,9 @@ func (s *Session) listen() {
 	// One place for each: a second signal of a kind says nothing new.
 	s.inbox = make(chan os.Signal, len(s.cfg.Stop.Signals))
 	for _, name := range s.cfg.Stop.Signals {
-		signal.Notify(s.inbox, stopSignals[name])
+		if sig, err := signals.Lookup(name); err == nil { // validate has asked
+			signal.Notify(s.inbox, sig)
+		}
 	}
 }
 

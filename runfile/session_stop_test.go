@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 // Whatever stops a segment, its last step is in a checkpoint, its record has the
 // reason, and the next segment goes on.
 func TestStopConditions(t *testing.T) {
+	usr1, usr2 := signalNamed(t, "SIGUSR1"), signalNamed(t, "SIGUSR2")
 	want := uninterrupted(t)
 	for _, tc := range []struct {
 		name   string
@@ -41,13 +41,13 @@ func TestStopConditions(t *testing.T) {
 		}, "file halt", 5},
 		{"a signal", StopConfig{Signals: []string{"SIGUSR2", "SIGUSR1"}}, func(s *Session, m *memory, step int) {
 			if step == 9 {
-				s.inbox <- syscall.SIGUSR1
+				s.inbox <- usr1
 			}
 		}, "signal SIGUSR1", 9},
 		{"all at once", StopConfig{Steps: 3, Signals: []string{"SIGUSR2", "SIGUSR1"}}, func(s *Session, m *memory, step int) {
 			if step == 3 {
-				s.inbox <- syscall.SIGUSR1
-				s.inbox <- syscall.SIGUSR2
+				s.inbox <- usr1
+				s.inbox <- usr2
 			}
 		}, "limit of 3 steps, signal SIGUSR2, signal SIGUSR1", 3},
 	} {
@@ -105,6 +105,7 @@ func TestStopConditions(t *testing.T) {
 
 // A stop whose checkpoint can't be written stays one.
 func TestStopIsNotForgotten(t *testing.T) {
+	usr2 := signalNamed(t, "SIGUSR2")
 	m := newMemory()
 	cfg := decayConfig()
 	cfg.Checkpoint = CheckpointConfig{}
@@ -121,7 +122,7 @@ func TestStopIsNotForgotten(t *testing.T) {
 	if err := s.SaveState(t.Context(), d.state); err != nil {
 		t.Fatal(err)
 	}
-	s.inbox <- syscall.SIGUSR2
+	s.inbox <- usr2
 	m.fail = func(n int, after bool) error {
 		if n == 0 {
 			return errKilled
@@ -162,8 +163,9 @@ func accept(s *Session, d *decay) {
 
 // A signal that comes with an error is not lost.
 func TestSignalIsNotLostWithAnError(t *testing.T) {
+	usr2 := signalNamed(t, "SIGUSR2")
 	s, d := begun(t, newMemory(), func(c *Config) { c.Stop.Signals = []string{"SIGUSR2"} })
-	s.inbox <- syscall.SIGUSR2
+	s.inbox <- usr2
 	accept(s, d)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -203,12 +205,13 @@ func begun(t *testing.T, m *memory, change func(c *Config)) (*Session, *decay) {
 
 // After Close signals have their own effect again.
 func TestCloseStopsListening(t *testing.T) {
+	usr2 := signalNamed(t, "SIGUSR2")
 	own := make(chan os.Signal, 1)
-	signal.Notify(own, syscall.SIGUSR2) // without it the signal would end the test
+	signal.Notify(own, usr2) // without it the signal would end the test
 	defer signal.Stop(own)
 	s, _ := begun(t, newMemory(), func(c *Config) { c.Stop.Signals = []string{"SIGUSR2"} })
 	for _, want := range []int{1, 0} {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR2); err != nil {
+		if err := raise(usr2); err != nil {
 			t.Fatal(err)
 		}
 		<-own
@@ -443,6 +446,7 @@ func forced(s *Session, d *decay, stepper func() (record.Record, error)) error {
 // All ranks have the same outcome, whatever happens on which; the same run as on one
 // rank comes out.
 func TestSessionOnSeveralRanks(t *testing.T) {
+	usr1 := signalNamed(t, "SIGUSR1")
 	mpitest.Run(t, []int{1, 2, 3}, func(t *mpitest.T, c *comm.Comm) {
 		m := newMemory() // rank 0 alone uses its own
 		last := c.Size() - 1
@@ -457,7 +461,7 @@ func TestSessionOnSeveralRanks(t *testing.T) {
 		step := 0
 		out, err := advanceWith(t.Context(), s, func() {
 			if step++; step == 8 && c.Rank() == last {
-				s.inbox <- syscall.SIGUSR1 // one rank gets it, all stop
+				s.inbox <- usr1 // one rank gets it, all stop
 			}
 		})
 		if err != nil || !out.Stop || out.Reason != "signal SIGUSR1" || s.accepted != 8 {

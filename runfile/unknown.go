@@ -204,7 +204,13 @@ func (l *Layout) checkUnknown(u *Unknown) error {
 	case Scalar:
 		return nil
 	case Field:
-		return u.Domain.Validate()
+		if err := u.Domain.Validate(); err != nil {
+			return err
+		}
+		if n := u.Domain.Size; int64(n[0])*int64(n[1]) > math.MaxInt/8 {
+			return fmt.Errorf("a plane of %d x %d cells is more than this system can address", n[0], n[1])
+		}
+		return nil
 	case Radial, Kinetic:
 		if cells(l.R) == 0 {
 			return fmt.Errorf("a %s unknown needs the radial grid", u.Kind)

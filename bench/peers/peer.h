@@ -1,5 +1,5 @@
 // What the worker gives to a peer, and what it gets back. The worker has the
-// same struct (job in ../worker/peers.go): keep them alike.
+// same struct (job in ../worker/peers_linux.go): keep them alike.
 //
 // A peer is a function int peer(job *), called on all ranks at the same time, that
 // writes or reads all fields. It returns 0, or not 0 with a text in job->message.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -19,6 +20,9 @@ type turn struct {
 	// close, if there is one, ends the case for the contestant.
 	close func()
 }
+
+// errMissing says that the library of a peer isn't there.
+var errMissing = errors.New("not built")
 
 // A contestant prepares its turns in a case; w and s live as long as the case. An
 // error with errMissing in its chain keeps it out of the case.

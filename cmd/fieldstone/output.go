@@ -37,7 +37,7 @@ func reason(path string, err error) string {
 	text := strings.TrimPrefix(err.Error(), "open bundle: ")
 	for _, prefix := range []string{path, filepath.Clean(path)} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			text = strings.TrimLeft(rest, "/: ")
+			text = strings.TrimLeft(rest, string(filepath.Separator)+": ")
 			break
 		}
 	}

@@ -47,7 +47,7 @@ type options struct {
 }
 
 const (
-	defaultCapacity = 1 << 30
+	defaultCapacity = min(1<<30, maxWindow/2)
 	defaultDelay    = 200 * time.Microsecond
 )
 
@@ -62,7 +62,7 @@ func Ordinal(n int) Option {
 	}
 }
 
-// Capacity sets how much memory the device has, 1 GiB by default.
+// Capacity sets how much memory the device has: 1 GiB by default, 128 MiB on 32 bits.
 func Capacity(bytes int64) Option {
 	return func(o *options) error {
 		if bytes <= 0 || bytes > maxWindow/2 {

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package hip_test
 
 import (
@@ -292,7 +294,7 @@ func TestAStreamThatTheRuntimeDoesNotKnow(t *testing.T) {
 		t.Run("ROCm "+version, func(t *testing.T) {
 			load(t, version)
 			space := open(t, "hip:0")
-			if _, err := space.WrapStream(0xdeadbeef0); !errors.Is(err, device.ErrInvalid) || errors.Is(err, device.ErrLost) {
+			if _, err := space.WrapStream(0xdeadbee0); !errors.Is(err, device.ErrInvalid) || errors.Is(err, device.ErrLost) {
 				t.Errorf("error %v", err)
 			}
 			if err := space.Synchronize(); err != nil {

@@ -367,7 +367,7 @@ func product(shape []int) (int, bool) {
 	n := uint64(1)
 	for _, d := range shape {
 		high, low := bits.Mul64(n, uint64(d))
-		if d < 0 || high != 0 || low > math.MaxInt64/16 {
+		if d < 0 || high != 0 || low > math.MaxInt/16 {
 			return 0, false
 		}
 		n = low

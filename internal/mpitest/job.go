@@ -152,7 +152,7 @@ func (j *Job) launch(t testing.TB) {
 	// case that this process does not live so long.
 	j.cmd.Env = append(j.cmd.Env, fmt.Sprintf("MPIEXEC_TIMEOUT=%d", int(j.limit.Seconds())+30))
 	j.cmd.Env = append(j.cmd.Env, j.env...)
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(j.cmd)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatalf("pipe for the job's output: %v", err)
@@ -293,20 +293,20 @@ func (j *Job) signal(rank int, sig syscall.Signal) error {
 	if !ok {
 		return fmt.Errorf("rank %d has no live process", rank)
 	}
-	return syscall.Kill(pid, sig)
+	return send(pid, sig)
 }
 
 // kill ends the launcher and every rank with SIGKILL.
 func (j *Job) kill() {
 	for rank := range j.ranks {
 		if pid, ok := j.process(rank); ok {
-			syscall.Kill(pid, syscall.SIGKILL)
+			send(pid, syscall.SIGKILL)
 		}
 	}
 	select {
 	case <-j.ended: // the group may be another's by now
 	default:
-		syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
+		send(-j.cmd.Process.Pid, syscall.SIGKILL)
 	}
 }
 

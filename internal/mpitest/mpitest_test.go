@@ -188,7 +188,7 @@ func TestKill(t *testing.T) {
 	}{
 		{"one rank", func(j *mpitest.Job) { j.Kill(1) }},
 		{"all ranks", (*mpitest.Job).KillAll},
-		{"one rank by another signal", func(j *mpitest.Job) { j.Signal(2, syscall.SIGABRT) }},
+		{"one rank by another signal", func(j *mpitest.Job) { j.Signal(2, syscall.SIGTERM) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var dir string

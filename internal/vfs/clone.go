@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 )
 
 // Cloned says how a file was cloned, and so what it cost.
@@ -26,7 +25,7 @@ const (
 // the cheapest way that the filesystem has. It does not sync. After a failure there is
 // no newname.
 func Clone(fsys FS, oldname, newname string, perm fs.FileMode) (how Cloned, err error) {
-	from, err := fsys.OpenFile(oldname, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	from, err := fsys.OpenFile(oldname, os.O_RDONLY|NoWait, 0)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strings"
 )
 
 // RemoveAll removes name and everything below it. A link is removed, never
@@ -52,8 +52,8 @@ func RemoveAll(fsys FS, name string) error {
 // error wraps ErrTooLarge for a longer one, whatever size it claims to have, and
 // ErrNotRegular for anything else, which is not waited for.
 func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
-	// A FIFO would block in open without O_NONBLOCK.
-	f, err := fsys.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// A FIFO would block in open without NoWait.
+	f, err := fsys.OpenFile(name, os.O_RDONLY|NoWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +109,14 @@ func WriteFile(fsys FS, name string, data []byte, perm fs.FileMode, sync bool) e
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// IsFileName reports whether name can be that of an entry of a directory, as far as the
+// system's rules for paths go. On Windows it can't with a backslash or a colon, which
+// lead elsewhere, nor as the name of a device; a filesystem may refuse more.
+func IsFileName(name string) bool {
+	separator := func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }
+	return name != "." && filepath.IsLocal(name) && !strings.ContainsFunc(name, separator)
 }
 
 // Exists reports whether name exists in any form: a dangling link does.

@@ -4,7 +4,10 @@ package vfs
 
 import "syscall"
 
-const openNoFollow = syscall.O_NOFOLLOW
+const (
+	openNoFollow = syscall.O_NOFOLLOW
+	syncsDirs    = true
+)
 
 func (f lockFile) tryLock() error {
 	return lockError(f.flock(syscall.LOCK_EX | syscall.LOCK_NB))

@@ -54,7 +54,10 @@ func (osFS) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	if syncsDirs {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 func (osFS) Usage(name string) (Usage, error) {
@@ -145,14 +148,14 @@ func tryLock(name string) (Lock, error) {
 
 func openLockFile(name string) (f lockFile, created bool, err error) {
 	for range lockAttempts {
-		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		file, err := openLock(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 		if err == nil {
 			return lockFile{file}, true, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return lockFile{}, false, err
 		}
-		file, err = os.OpenFile(name, os.O_RDWR|openNoFollow|syscall.O_NONBLOCK, 0)
+		file, err = openLock(name, os.O_RDWR|openNoFollow|NoWait, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // released in between
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 const (
 	openDirectory = unix.O_DIRECTORY
 	openNoFollow  = unix.O_NOFOLLOW
+	syncsDirs     = true
 )
 
 // openFile is os.OpenFile without the attempt to add the file to the runtime's
@@ -220,15 +220,6 @@ func usage(name string) (Usage, error) {
 	u.Free = bytesOf(st.Bavail, unit)
 	u.Total = bytesOf(st.Blocks-min(st.Blocks, st.Bfree-min(st.Bfree, st.Bavail)), unit)
 	return u, nil
-}
-
-// bytesOf is a product that saturates: some network filesystems report absurd
-// numbers of blocks.
-func bytesOf(blocks, unit uint64) int64 {
-	if unit != 0 && blocks > math.MaxInt64/unit {
-		return math.MaxInt64
-	}
-	return int64(blocks * unit)
 }
 
 // mountType looks the device of name up in the mount table: the filesystem's

@@ -6,9 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"syscall"
 )
+
+// NoWait is a flag of [FS.OpenFile] with which the call doesn't wait for the other end
+// of a FIFO. It is 0 on systems that have none.
+const NoWait = syscall.O_NONBLOCK
+
+func openLock(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, perm)
+}
 
 // retry repeats a system call that a signal interrupted.
 func retry(call func() error) error {
@@ -30,6 +39,15 @@ func control(f *os.File, call func(fd uintptr) error) error {
 		return fs.ErrClosed // the only reason there is
 	}
 	return callErr
+}
+
+// bytesOf is a product that saturates: some network filesystems report absurd
+// numbers of blocks.
+func bytesOf(blocks, unit uint64) int64 {
+	if unit != 0 && blocks > math.MaxInt64/unit {
+		return math.MaxInt64
+	}
+	return int64(blocks * unit)
 }
 
 // lockError says what the failure of a lock call means. EWOULDBLOCK is EAGAIN.

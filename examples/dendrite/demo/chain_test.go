@@ -1,4 +1,4 @@
-//go:build hdf5
+//go:build hdf5 && linux
 
 package main
 

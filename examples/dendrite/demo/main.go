@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command demo shows what a bundle is good for. It runs the dendrite solver on
 // several ranks, kills all of them in the middle of a publication, restarts from
 // what is left on fewer ranks with another decomposition and another halo, and
@@ -6,7 +8,8 @@
 // by its wall time and resumed on other ranks, whose output joins to that of the
 // undisturbed run.
 //
-// It exits with 0 when everything was as it must be, 1 when something differs,
+// It looks for its processes in /proc, and so is for Linux. It exits with 0 when
+// everything was as it must be, 1 when something differs,
 // 2 for a wrong command line.
 package main
 

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 // Command fakegpudir builds the fake drivers, and the sources of kernels for the host
 // that are its arguments, if that hasn't been done, and prints the folder that has

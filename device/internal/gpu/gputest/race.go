@@ -1,4 +1,4 @@
-//go:build linux && race
+//go:build linux && (amd64 || arm64) && race
 
 package gputest
 

@@ -70,7 +70,7 @@ func TestBoxesOfTheKernel(t *testing.T) {
 			t.Errorf("%v cells are %d blocks, %v, want %d", tc.size, got, err, tc.want)
 		}
 	}
-	if n, err := blocks([3]int{1 << 40, 1 << 40, 1 << 40}); !errors.Is(err, device.ErrInvalid) {
+	if n, err := blocks([3]int{1 << 30, 1 << 30, 1 << 30}); !errors.Is(err, device.ErrInvalid) {
 		t.Errorf("%d blocks, error %v", n, err)
 	}
 }

@@ -87,3 +87,9 @@ func inNamespace(t *testing.T) bool {
 	t.Logf("no namespace for a mount here: %v", refused)
 	return false
 }
+
+func remountReadOnly(dir string) error {
+	return unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+}
+
+func mkfifo(path string) error { return unix.Mkfifo(path, 0o666) }

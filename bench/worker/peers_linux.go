@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package main
 
 import (
@@ -31,8 +33,6 @@ type job struct {
 type libraries struct {
 	open map[string]uintptr
 }
-
-var errMissing = errors.New("not built")
 
 func (l *libraries) load(dir, name string) (uintptr, error) {
 	if h, ok := l.open[name]; ok {
