@@ -97,7 +97,7 @@ func (p *Plan) markSize() int64 { return min(p.FileSize(), int64(len(onedir.Nonc
 var errOther = errors.New("it is another file")
 
 func (p *Plan) findMark(j job, nonce *onedir.Nonce) error {
-	f, err := p.opt.fs.OpenFile(j.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := p.opt.fs.OpenFile(j.Path, os.O_RDONLY|vfs.NoWait, 0)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"hash"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
@@ -78,8 +77,8 @@ func Sample(fsys vfs.FS, parts []Part) (Digest, error) {
 }
 
 func sample(h hash.Hash, fsys vfs.FS, p Part) (err error) {
-	// A FIFO would wait for its writer without O_NONBLOCK.
-	f, err := fsys.OpenFile(p.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// A FIFO would wait for its writer without NoWait.
+	f, err := fsys.OpenFile(p.Path, os.O_RDONLY|vfs.NoWait, 0)
 	if err != nil {
 		return err
 	}
