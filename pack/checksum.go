@@ -16,6 +16,9 @@ type Checksum struct {
 	folded   [16]uint64 // in place of open while isFolded
 	isFolded bool
 
+	counts    bool
+	nonFinite int64
+
 	recent [4]struct {
 		gap int64
 		by  *operator
@@ -30,9 +33,11 @@ func NewChecksum(fileSize int64) *Checksum {
 	return c
 }
 
-// Reset starts anew, for a file of fileSize bytes.
+// Reset starts anew, for a file of fileSize bytes. A checksum that counts goes on
+// counting, from 0.
 func (c *Checksum) Reset(fileSize int64) {
 	c.size, c.covered, c.open, c.end, c.closed, c.err = fileSize, 0, 0, 0, 0, nil
+	c.nonFinite = 0
 	if fileSize < 0 {
 		c.size = 0
 		c.err = fmt.Errorf("checksum: file size is %d", fileSize)
@@ -43,10 +48,37 @@ func (c *Checksum) Reset(fileSize int64) {
 // ascending offsets are fast: a gap that was met before costs a few
 // nanoseconds. Add does not allocate once its gaps are known.
 func (c *Checksum) Add(offset int64, piece []byte) {
-	if c.seek(offset, int64(len(piece))) {
+	if !c.seek(offset, int64(len(piece))) {
+		return
+	}
+	if !c.counts {
 		c.open = kernels.remainder(c.open, piece, nil)
+		return
+	}
+	for len(piece) > 0 {
+		part := piece[:min(sumPiece, len(piece))]
+		c.feed(part, nil)
+		piece = piece[len(part):]
 	}
 }
+
+// feed adds bytes to the open remainder and counts in them. They are few enough for
+// the first-level cache.
+func (c *Checksum) feed(b []byte, ahead *byte) {
+	c.open = kernels.remainder(c.open, b, ahead)
+	if c.counts {
+		c.nonFinite += int64(kernels.nonFinite(b))
+	}
+}
+
+// CountNonFinite makes c count NaNs and infinities in what is added from then on. The
+// file consists of float64 numbers, little-endian, and each piece of whole ones: any
+// other piece is an error, and is left out.
+func (c *Checksum) CountNonFinite() { c.counts = true }
+
+// NonFinite returns how many NaNs and infinities were added since CountNonFinite or
+// Reset. A complex number counts as two numbers.
+func (c *Checksum) NonFinite() int64 { return c.nonFinite }
 
 // seek moves the open remainder to the given offset, where n bytes are going to
 // be added to it. It reports whether they are.
@@ -58,6 +90,12 @@ func (c *Checksum) seek(offset, n int64) bool {
 		return false
 	}
 	if n == 0 {
+		return false
+	}
+	if c.counts && (offset|n)&7 != 0 {
+		if c.err == nil {
+			c.err = fmt.Errorf("checksum: %d bytes at offset %d are no whole float64 numbers, to count in", n, offset)
+		}
 		return false
 	}
 	if offset < c.end {
@@ -86,6 +124,7 @@ func (c *Checksum) Join(other *Checksum) {
 	}
 	c.closed ^= other.Part()
 	c.covered += other.covered
+	c.nonFinite += other.nonFinite
 }
 
 // Part returns this rank's part. The parts of all ranks combine with XOR, and
@@ -98,9 +137,9 @@ func (c *Checksum) Part() uint64 {
 // the size of the file.
 func (c *Checksum) Covered() int64 { return c.covered }
 
-// Err returns the first misuse: a negative file size, a piece outside the file,
-// or a join with a checksum of another size. The piece, or the other checksum,
-// was left out.
+// Err returns the first misuse: a negative file size, a piece outside the file or of
+// parts of numbers to count in, or a join with a checksum of another size. The piece,
+// or the other checksum, was left out.
 func (c *Checksum) Err() error { return c.err }
 
 // Finish returns the CRC-64/NVME of a file of fileSize bytes from the XOR of

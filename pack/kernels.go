@@ -36,8 +36,13 @@ type kernelSet struct {
 
 	// copySumRows, which a set may lack, is copyRows of rows that are whole
 	// multiples of sumBlock. It also moves sum forward over what it copies:
-	// sum has the same remainder as all bytes so far.
-	copySumRows func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64)
+	// sum has the same remainder as all bytes so far. And it returns what
+	// nonFinite would for all of it.
+	copySumRows func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64) int
+
+	// nonFinite counts the NaNs and infinities among the little-endian float64
+	// numbers that b consists of.
+	nonFinite func(b []byte) int
 }
 
 // sumBlock is the number of bytes that copySumRows takes at once.

@@ -29,7 +29,10 @@ func exactAVX512(src []byte) int
 func foldAVX512(r uint64, p []byte, ahead *byte, keys *[16]uint64, rest *[16]byte)
 
 //go:noescape
-func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum, keys *[16]uint64)
+func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum, keys *[16]uint64) int
+
+//go:noescape
+func nonFiniteAVX512(b []byte) int
 
 //go:noescape
 func copyRowsAVX2(dst, src []byte, n, dstRow, srcRow, rows int)
@@ -46,6 +49,9 @@ func narrowRowsAVX2(dst []float32, src []byte, n, dstRow, srcRow, rows int)
 //go:noescape
 func exactAVX2(src []byte) int
 
+//go:noescape
+func nonFiniteAVX2(b []byte) int
+
 func fenceSSE2()
 
 var avx2 = kernelSet{
@@ -57,6 +63,7 @@ var avx2 = kernelSet{
 	narrowRows: narrowRowsAVX2,
 	inexact:    inexactAVX2,
 	remainder:  remainderGeneric,
+	nonFinite:  nonFiniteAVX2,
 }
 
 var avx512 = kernelSet{
@@ -68,6 +75,7 @@ var avx512 = kernelSet{
 	narrowRows: narrowRowsAVX512,
 	inexact:    inexactAVX512,
 	remainder:  remainderGeneric,
+	nonFinite:  nonFiniteAVX512,
 }
 
 // withFold is avx512 on a machine that also multiplies polynomials in such wide
@@ -76,8 +84,8 @@ var withFold = func() kernelSet {
 	k := avx512
 	k.name = "AVX-512, VPCLMULQDQ"
 	k.remainder = remainderAVX512
-	k.copySumRows = func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64) {
-		copySumRowsAVX512(dst, src, n, dstRow, srcRow, rows, sum, &foldKeys)
+	k.copySumRows = func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64) int {
+		return copySumRowsAVX512(dst, src, n, dstRow, srcRow, rows, sum, &foldKeys)
 	}
 	return k
 }()

@@ -880,11 +880,129 @@ done:
 	VZEROUPPER
 	RET
 
-// func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64, keys *[16]uint64)
+// NONFINITE adds one to the lanes of n for the NaNs and infinities of v, a register
+// or memory. Z20 is all ones.
+#define NONFINITE(v, k, n) \
+	VFPCLASSPDZ $0x99, v, k \
+	VPSUBQ      Z20, n, k, n
+
+// LANES adds the lanes of Z21 up to CX.
+#define LANES \
+	VEXTRACTI64X4 $1, Z21, Y22 \
+	VPADDQ        Y22, Y21, Y21 \
+	VEXTRACTI64X2 $1, Y21, X22 \
+	VPADDQ        X22, X21, X21 \
+	VPSHUFD       $0xee, X21, X22 \
+	VPADDQ        X22, X21, X21 \
+	VMOVQ         X21, CX
+
+// func nonFiniteAVX512(b []byte) int
+TEXT ·nonFiniteAVX512(SB), NOSPLIT, $0-32
+	MOVQ       b_base+0(FP), SI
+	MOVQ       b_len+8(FP), DX
+	VPTERNLOGD $0xff, Z20, Z20, Z20
+	VPXORQ     Z21, Z21, Z21
+	VPXORQ     Z23, Z23, Z23
+	VPXORQ     Z24, Z24, Z24
+	VPXORQ     Z25, Z25, Z25
+	SUBQ       $256, DX
+	JLT        rest
+
+loop:
+	NONFINITE(0(SI), K1, Z21)
+	NONFINITE(64(SI), K2, Z23)
+	NONFINITE(128(SI), K3, Z24)
+	NONFINITE(192(SI), K4, Z25)
+	ADDQ $256, SI
+	SUBQ $256, DX
+	JGE  loop
+
+rest:
+	ADDQ $192, DX
+	JLT  tail
+
+rest64:
+	NONFINITE(0(SI), K1, Z21)
+	ADDQ $64, SI
+	SUBQ $64, DX
+	JGE  rest64
+
+tail:
+	// DX is 64 less than what is left. The lanes behind it are read as zeros.
+	ADDQ        $64, DX
+	JEQ         done
+	MASK(DX, K1)
+	VMOVDQU8.Z  (SI), K1, Z0
+	NONFINITE(Z0, K2, Z21)
+
+done:
+	VPADDQ Z23, Z21, Z21
+	VPADDQ Z24, Z25, Z24
+	VPADDQ Z24, Z21, Z21
+	LANES
+	MOVQ CX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func nonFiniteAVX2(b []byte) int
+TEXT ·nonFiniteAVX2(SB), NOSPLIT, $0-32
+	MOVQ         b_base+0(FP), SI
+	MOVQ         b_len+8(FP), DX
+	VPBROADCASTQ bits<>+40(SB), Y15
+	VPXOR        Y8, Y8, Y8
+	VPXOR        Y9, Y9, Y9
+	XORL         CX, CX
+	SUBQ         $64, DX
+	JLT          rest
+
+loop:
+	VPAND    0(SI), Y15, Y0
+	VPAND    32(SI), Y15, Y1
+	VPCMPEQQ Y15, Y0, Y0
+	VPCMPEQQ Y15, Y1, Y1
+	VPSUBQ   Y0, Y8, Y8
+	VPSUBQ   Y1, Y9, Y9
+	ADDQ     $64, SI
+	SUBQ     $64, DX
+	JGE      loop
+
+rest:
+	// One number after another.
+	MOVQ bits<>+40(SB), BX
+	ADDQ $64, DX
+	JEQ  done
+
+one:
+	MOVQ (SI), AX
+	ANDQ BX, AX
+	XORL R8, R8
+	CMPQ AX, BX
+	SETEQ R8
+	ADDQ R8, CX
+	ADDQ $8, SI
+	SUBQ $8, DX
+	JNE  one
+
+done:
+	VPADDQ       Y9, Y8, Y8
+	VEXTRACTI128 $1, Y8, X9
+	VPADDQ       X9, X8, X8
+	VPSHUFD      $0xee, X8, X9
+	VPADDQ       X9, X8, X8
+	VMOVQ        X8, AX
+	ADDQ         AX, CX
+	MOVQ         CX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64, keys *[16]uint64) int
 //
 // n is a multiple of 128, and not 0.
-TEXT ·copySumRowsAVX512(SB), NOSPLIT, $0-96
+TEXT ·copySumRowsAVX512(SB), NOSPLIT, $0-104
 	ROWS
+	VPTERNLOGD      $0xff, Z20, Z20, Z20
+	VPXORQ          Z21, Z21, Z21
+	VPXORQ          Z23, Z23, Z23
 	MOVQ            sum+80(FP), AX
 	MOVQ            keys+88(FP), BX
 	VMOVDQU64       0(AX), Z2
@@ -909,6 +1027,8 @@ loop:
 	VPCLMULQDQ  $0x11, Z16, Z3, Z3
 	VPTERNLOGQ  $0x96, Z0, Z4, Z2
 	VPTERNLOGQ  $0x96, Z1, Z5, Z3
+	NONFINITE(Z0, K1, Z21)
+	NONFINITE(Z1, K2, Z23)
 	ADDQ        $128, R11
 	ADDQ        $128, R12
 	SUBQ        $128, CX
@@ -919,6 +1039,9 @@ loop:
 	JNE         row
 	VMOVDQU64   Z2, 0(AX)
 	VMOVDQU64   Z3, 64(AX)
+	VPADDQ      Z23, Z21, Z21
+	LANES
+	MOVQ        CX, ret+96(FP)
 	VZEROUPPER
 	RET
 

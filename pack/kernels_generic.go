@@ -15,6 +15,7 @@ var generic = kernelSet{
 	narrowRows: narrowRowsGeneric,
 	inexact:    inexactGeneric,
 	remainder:  remainderGeneric,
+	nonFinite:  nonFiniteGeneric,
 }
 
 func copyRowsGeneric(dst, src []byte, n, dstRow, srcRow, rows int) {
@@ -75,4 +76,23 @@ func inexactGeneric(src []byte) int {
 		src = src[8:]
 	}
 	return -1
+}
+
+// nonFiniteGeneric takes the same time whatever the numbers are. An exponent of all
+// ones, to which one is added, carries into the place of the sign.
+func nonFiniteGeneric(b []byte) int {
+	const sign, one = 1 << 63, 1 << 52
+	var n, m uint64
+	for ; len(b) >= 32; b = b[32:] {
+		u0, u1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		u2, u3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		n += (u0&^sign + one) >> 63
+		m += (u1&^sign + one) >> 63
+		n += (u2&^sign + one) >> 63
+		m += (u3&^sign + one) >> 63
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		n += (binary.LittleEndian.Uint64(b)&^sign + one) >> 63
+	}
+	return int(n + m)
 }

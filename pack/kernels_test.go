@@ -212,6 +212,7 @@ func TestKernelsSumUpTheRowsThatTheyCopy(t *testing.T) {
 			for range 40 {
 				c := rowCase{n: n, rows: 1 + r.IntN(5), dstRow: n + r.IntN(70), srcRow: n + r.IntN(70), skip: r.IntN(64), low: r.IntN(2) == 0}
 				src := from.slice(span(c.n, c.srcRow, c.rows), c.skip, c.low)
+				strew(r, src)
 				dst := to.slice(span(c.n, c.dstRow, c.rows), r.IntN(2)*r.IntN(64), !c.low)
 				w := to.watch(dst)
 				sum := Checksum{open: r.Uint64()}
@@ -221,9 +222,16 @@ func TestKernelsSumUpTheRowsThatTheyCopy(t *testing.T) {
 					copy(w.expect[row*c.dstRow:], part)
 					want = remainderTables(want, part)
 				}
+				wantNonFinite := 0
+				for row := range c.rows {
+					wantNonFinite += countNonFinite(src[row*c.srcRow:][:c.n])
+				}
 				sum.fold()
-				k.copySumRows(dst, src, c.n, c.dstRow, c.srcRow, c.rows, &sum.folded)
+				nonFinite := k.copySumRows(dst, src, c.n, c.dstRow, c.srcRow, c.rows, &sum.folded)
 				sum.unfold()
+				if nonFinite != wantNonFinite {
+					t.Fatalf("%+v: %d numbers aren't finite, want %d", c, nonFinite, wantNonFinite)
+				}
 				if diff := w.difference(); diff != "" {
 					t.Fatalf("%+v: %s", c, diff)
 				}

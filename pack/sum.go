@@ -98,7 +98,7 @@ func WidenSum(dst []byte, src []float32, l Layout, first int64, sum *Checksum, o
 		if err := WidenBytes(piece, src, l, first); err != nil {
 			return err
 		}
-		sum.open = kernels.remainder(sum.open, piece, nil)
+		sum.feed(piece, nil)
 		dst = dst[len(piece):]
 		first += int64(len(piece) / 8)
 	}
@@ -128,7 +128,10 @@ const sumPiece = 16 << 10
 func (c *Checksum) move(dst, src []byte, n, dstRow, srcRow, rows int, packed []byte) {
 	if body := n &^ (sumBlock - 1); kernels.copySumRows != nil && body > 0 && (body == n || rows == 1) {
 		c.fold()
-		kernels.copySumRows(dst, src, body, dstRow, srcRow, rows, &c.folded)
+		found := kernels.copySumRows(dst, src, body, dstRow, srcRow, rows, &c.folded)
+		if c.counts {
+			c.nonFinite += int64(found)
+		}
 		if body == n {
 			return
 		}
@@ -154,7 +157,7 @@ func (c *Checksum) move(dst, src []byte, n, dstRow, srcRow, rows int, packed []b
 		if unsafe.SliceData(packed) == unsafe.SliceData(src) {
 			ahead = dst
 		}
-		c.open = kernels.remainder(c.open, piece, unsafe.SliceData(ahead))
+		c.feed(piece, unsafe.SliceData(ahead))
 	}
 }
 
