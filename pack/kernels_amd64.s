@@ -945,51 +945,66 @@ done:
 	RET
 
 // func nonFiniteAVX2(b []byte) int
+//
+// It looks at the upper halves of the numbers, of two registers at once. The lanes
+// count up to 2^32, which is more than 256 GiB have.
 TEXT ·nonFiniteAVX2(SB), NOSPLIT, $0-32
 	MOVQ         b_base+0(FP), SI
 	MOVQ         b_len+8(FP), DX
-	VPBROADCASTQ bits<>+40(SB), Y15
+	MOVL         $0x7ff00000, BX
+	VMOVD        BX, X15
+	VPBROADCASTD X15, Y15
 	VPXOR        Y8, Y8, Y8
 	VPXOR        Y9, Y9, Y9
 	XORL         CX, CX
-	SUBQ         $64, DX
+	SUBQ         $128, DX
 	JLT          rest
 
 loop:
-	VPAND    0(SI), Y15, Y0
-	VPAND    32(SI), Y15, Y1
-	VPCMPEQQ Y15, Y0, Y0
-	VPCMPEQQ Y15, Y1, Y1
-	VPSUBQ   Y0, Y8, Y8
-	VPSUBQ   Y1, Y9, Y9
-	ADDQ     $64, SI
-	SUBQ     $64, DX
+	VMOVUPS  0(SI), Y0
+	VMOVUPS  64(SI), Y1
+	VSHUFPS  $0xdd, 32(SI), Y0, Y0
+	VSHUFPS  $0xdd, 96(SI), Y1, Y1
+	VPAND    Y15, Y0, Y0
+	VPAND    Y15, Y1, Y1
+	VPCMPEQD Y15, Y0, Y0
+	VPCMPEQD Y15, Y1, Y1
+	VPSUBD   Y0, Y8, Y8
+	VPSUBD   Y1, Y9, Y9
+	ADDQ     $128, SI
+	SUBQ     $128, DX
 	JGE      loop
 
 rest:
-	// One number after another.
-	MOVQ bits<>+40(SB), BX
-	ADDQ $64, DX
+	ADDQ $128, DX
 	JEQ  done
 
 one:
-	MOVQ (SI), AX
-	ANDQ BX, AX
-	XORL R8, R8
-	CMPQ AX, BX
+	MOVL  4(SI), AX
+	ANDL  BX, AX
+	XORL  R8, R8
+	CMPL  AX, BX
 	SETEQ R8
-	ADDQ R8, CX
-	ADDQ $8, SI
-	SUBQ $8, DX
-	JNE  one
+	ADDQ  R8, CX
+	ADDQ  $8, SI
+	SUBQ  $8, DX
+	JNE   one
 
 done:
-	VPADDQ       Y9, Y8, Y8
-	VEXTRACTI128 $1, Y8, X9
-	VPADDQ       X9, X8, X8
-	VPSHUFD      $0xee, X8, X9
-	VPADDQ       X9, X8, X8
-	VMOVQ        X8, AX
+	// The sums of two lanes may have 33 bits.
+	VPXOR        Y7, Y7, Y7
+	VPUNPCKLDQ   Y7, Y8, Y0
+	VPUNPCKHDQ   Y7, Y8, Y1
+	VPUNPCKLDQ   Y7, Y9, Y2
+	VPUNPCKHDQ   Y7, Y9, Y3
+	VPADDQ       Y1, Y0, Y0
+	VPADDQ       Y3, Y2, Y2
+	VPADDQ       Y2, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSHUFD      $0xee, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, AX
 	ADDQ         AX, CX
 	MOVQ         CX, ret+24(FP)
 	VZEROUPPER

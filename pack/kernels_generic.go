@@ -78,21 +78,34 @@ func inexactGeneric(src []byte) int {
 	return -1
 }
 
-// nonFiniteGeneric takes the same time whatever the numbers are. An exponent of all
-// ones, to which one is added, carries into the place of the sign.
+// nonFiniteGeneric takes the same time whatever the numbers are. It needs the highest
+// 16 bits of each, sign and exponent and some of the fraction, and looks at four
+// numbers at once, in four lanes of a word: an exponent of all ones, to which one is
+// added, carries into the place of the sign.
 func nonFiniteGeneric(b []byte) int {
-	const sign, one = 1 << 63, 1 << 52
-	var n, m uint64
-	for ; len(b) >= 32; b = b[32:] {
-		u0, u1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-		u2, u3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
-		n += (u0&^sign + one) >> 63
-		m += (u1&^sign + one) >> 63
-		n += (u2&^sign + one) >> 63
-		m += (u3&^sign + one) >> 63
+	const (
+		lanes = 0x0001_0001_0001_0001
+		sign  = 0x8000 * lanes
+		one   = 0x0010 * lanes
+		most  = 0xffff // additions that a lane takes
+	)
+	n := 0
+	for len(b) >= 32 {
+		part := b[:min(len(b), 32*most)&^31]
+		b = b[len(part):]
+		var count uint64
+		for ; len(part) >= 32; part = part[32:] {
+			p := (*[32]byte)(part)
+			x := uint64(binary.LittleEndian.Uint16(p[6:])) | uint64(binary.LittleEndian.Uint16(p[14:]))<<16 |
+				uint64(binary.LittleEndian.Uint16(p[22:]))<<32 | uint64(binary.LittleEndian.Uint16(p[30:]))<<48
+			count += (x&^sign + one) >> 15 & lanes
+		}
+		for ; count > 0; count >>= 16 {
+			n += int(count & most)
+		}
 	}
 	for ; len(b) >= 8; b = b[8:] {
-		n += (binary.LittleEndian.Uint64(b)&^sign + one) >> 63
+		n += int((uint64(binary.LittleEndian.Uint16(b[6:]))&^(1<<15) + 1<<4) >> 15)
 	}
-	return int(n + m)
+	return n
 }
