@@ -74,9 +74,8 @@ func (p pattern) check(src []byte, first int64) error {
 	})
 }
 
-// crc is the checksum of the whole array, by another implementation and without
-// a file.
-func (p pattern) crc() uint64 {
+// sum is that of the whole array, by other implementations and without a file.
+func (p pattern) sum() (sum brick.Sum) {
 	h := crc64nvme.New()
 	buf := make([]byte, 1<<20)
 	cells := int64(p.size[0]) * int64(p.size[1]) * int64(p.size[2])
@@ -84,9 +83,15 @@ func (p pattern) crc() uint64 {
 		n := min(int64(len(buf)/8), cells-cell)
 		fillPattern(buf[:8*n], cell)
 		h.Write(buf[:8*n])
+		for i := range n {
+			if u := binary.LittleEndian.Uint64(buf[8*i:]); u>>52&0x7ff == 0x7ff {
+				sum.NonFinite++
+			}
+		}
 		cell += n
 	}
-	return h.Sum64()
+	sum.CRC = h.Sum64()
+	return sum
 }
 
 // cycle writes and reads an array that is cut along y, so that every round is
@@ -103,22 +108,29 @@ func cycle(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string, size [3]int, 
 	}
 	defer plan.Close()
 	path := filepath.Join(dir, "big.bin")
-	want := p.crc()
-	timed := func(what string, f func() ([]uint64, error)) {
+	want := p.sum()
+	timed := func(what string, f func() (crc uint64, err error)) {
 		start := time.Now()
-		crcs, err := f()
+		crc, err := f()
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if crcs[0] != want {
-			t.Errorf("%s: checksum %016x, want %016x", what, crcs[0], want)
+		if crc != want.CRC {
+			t.Errorf("%s: checksum %016x, want %016x", what, crc, want.CRC)
 		}
 		if took := time.Since(start); c.Rank() == 0 {
-			t.Logf("%s %.2f GB in %.1f s, checksum %016x", what, float64(plan.FileSize())/1e9, took.Seconds(), crcs[0])
+			t.Logf("%s %.2f GB in %.1f s, checksum %016x", what, float64(plan.FileSize())/1e9, took.Seconds(), crc)
 		}
 	}
-	timed("write", func() ([]uint64, error) {
-		return plan.Write(t.Context(), []brick.WriteJob{{Name: "big", Path: path, Source: p}})
+	timed("write", func() (uint64, error) {
+		sums, err := plan.Write(t.Context(), []brick.WriteJob{{Name: "big", Path: path, Source: p}})
+		if err != nil {
+			return 0, err
+		}
+		if sums[0].NonFinite != want.NonFinite {
+			t.Errorf("%d numbers aren't finite, want %d", sums[0].NonFinite, want.NonFinite)
+		}
+		return sums[0].CRC, nil
 	})
 	if c.Rank() == 0 {
 		f, err := os.Open(path)
@@ -136,8 +148,12 @@ func cycle(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string, size [3]int, 
 		}
 		f.Close()
 	}
-	timed("read", func() ([]uint64, error) {
-		return plan.Read(t.Context(), []brick.ReadJob{{Name: "big", Path: path, Sink: brick.SinkFunc(p.check)}})
+	timed("read", func() (uint64, error) {
+		crcs, err := plan.Read(t.Context(), []brick.ReadJob{{Name: "big", Path: path, Sink: brick.SinkFunc(p.check)}})
+		if err != nil {
+			return 0, err
+		}
+		return crcs[0], nil
 	})
 	// The file goes when every rank is done, not with the test, which may keep it
 	// for as long as the output is looked at.

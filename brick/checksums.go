@@ -11,12 +11,21 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-// Checksums returns the CRC-64/NVME of whole files, read by all ranks together,
-// each a contiguous share. It is collective and all ranks give the same paths;
-// where they don't, the error has [ErrDisagree] in its chain. A file that has not
-// the expected size gives an error with [ErrSize] in its chain, and so does a node that
-// sees other files than rank 0 give an error.
-func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, size int64) ([]uint64, error) {
+// Sum is what a call found out about one array while its bytes passed by.
+type Sum struct {
+	CRC uint64 // CRC-64/NVME of the array as it is on disk
+
+	// NonFinite is the number of float64 numbers that are NaN or infinite. Of a
+	// complex128 cell real part and imaginary part count by themselves.
+	NonFinite int64
+}
+
+// Checksums returns the sums of whole files, read by all ranks together, each a
+// contiguous share. It is collective and all ranks give the same paths; where they
+// don't, the error has [ErrDisagree] in its chain. A file that has not the expected
+// size gives an error with [ErrSize] in its chain; a node that sees other files than
+// rank 0 is an error too. In files whose size is no multiple of 8 nothing is counted.
+func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, size int64) ([]Sum, error) {
 	r := ranks{Comm: c}
 	jobs := unnamed(paths)
 	var err error
@@ -32,13 +41,15 @@ func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, s
 	return r.sumFiles(ctx, fsys, "read", jobs, size)
 }
 
-func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64) ([]uint64, error) {
+func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64) ([]Sum, error) {
 	low, high := part(size, r.Rank(), r.Size())
 	t := newTally(len(jobs), high-low)
-	if err := r.Agree(ctx, sumRanges(ctx, fsys, op, jobs, size, low, high, t)); err != nil {
+	t.counts = size%8 == 0
+	counts, err := r.agreeCounts(ctx, sumRanges(ctx, fsys, op, jobs, size, low, high, t), t)
+	if err != nil {
 		return nil, err
 	}
-	return r.combine(ctx, t.parts(), size)
+	return r.combine(ctx, t, counts, size)
 }
 
 // sumRanges sums up the bytes [low, high) of all files, of parts those of the part.
@@ -48,31 +59,43 @@ func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, lo
 		return err
 	}
 	defer func() { err = also(err, buf.Free()) }()
-	sum := pack.NewChecksum(size)
+	var sum pack.Checksum
 	for i, j := range jobs {
-		sum.Reset(size)
-		if err := sumRange(ctx, fsys, j, size, low, high, buf.Bytes, sum); err != nil {
+		t.begin(&sum, size)
+		if err := sumRange(ctx, fsys, j, size, low, high, buf.Bytes, &sum); err != nil {
 			return j.fail(op, err)
 		}
-		t.add(i, sum)
+		t.add(i, &sum)
 		t.move(i, high-low)
 	}
 	return t.covered(op, jobs, high-low)
 }
 
-// combine makes the checksums of the files from the ranks' parts.
-func (r *ranks) combine(ctx context.Context, parts []int64, size int64) ([]uint64, error) {
+// agreeCounts agrees that no rank failed and adds up what the ranks counted, in one
+// reduction: that of the checksums, which follows, can't add up.
+func (r *ranks) agreeCounts(ctx context.Context, err error, t *tally) ([]int64, error) {
+	counts := t.nonFinite()
+	return counts, r.agreeSum(ctx, err, counts)
+}
+
+// combine makes the sums of the files from the ranks' parts of the checksums and the
+// counts of all ranks.
+func (r *ranks) combine(ctx context.Context, t *tally, counts []int64, size int64) ([]Sum, error) {
+	parts := t.parts()
 	if len(parts) == 0 {
 		return nil, nil
 	}
 	if err := r.AllReduceInt64(ctx, comm.BitXor, parts); err != nil {
 		return nil, err
 	}
-	crcs := make([]uint64, len(parts))
+	sums := make([]Sum, len(parts))
 	for i, part := range parts {
-		crcs[i] = pack.Finish(uint64(part), size)
+		sums[i].CRC = pack.Finish(uint64(part), size)
+		if counts != nil {
+			sums[i].NonFinite = counts[i]
+		}
 	}
-	return crcs, nil
+	return sums, nil
 }
 
 // readChunk is what is read at once where nothing is done with it but to sum it up.

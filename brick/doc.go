@@ -73,7 +73,9 @@
 // [Plan.Write] and [Plan.Read] return the CRC-64/NVME of each array as it is on disk: of
 // the whole file, or of the part. It is
 // accumulated from the pieces that pass through each rank (see package pack), so
-// nothing is read twice and the number is the same for every decomposition.
+// nothing is read twice and the number is the same for every decomposition. What is
+// written is also looked through for numbers that are NaN or infinite: their number is
+// in the [Sum] beside the checksum, exact for every decomposition.
 //
 // # Drivers
 //

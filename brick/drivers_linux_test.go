@@ -187,8 +187,8 @@ func TestChecksumsOfLargeFiles(t *testing.T) {
 	for ranks := 1; ranks <= 8; ranks++ {
 		err := comm.Run(ranks, func(c *comm.Comm) error {
 			got, err := brick.Checksums(t.Context(), c, vfs.OS, []string{path, path}, int64(len(data)))
-			if err == nil && !slices.Equal(got, []uint64{want, want}) {
-				err = fmt.Errorf("checksums are %x, want %x", got, want)
+			if err == nil && !slices.Equal(got, []brick.Sum{{CRC: want}, {CRC: want}}) {
+				err = fmt.Errorf("sums are %x, want %x", got, want)
 			}
 			return err
 		})

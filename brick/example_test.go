@@ -45,11 +45,11 @@ func ExamplePlan() {
 		}
 		defer plan.Close()
 		r := float64(10 * c.Rank())
-		crcs, err := plan.Write(ctx, []brick.WriteJob{
+		sums, err := plan.Write(ctx, []brick.WriteJob{
 			{Name: `field "psi"`, Path: path, Source: cells{r, r + 1, r + 2, r + 3}},
 		})
 		if err == nil && c.Rank() == 0 {
-			written = crcs[0]
+			written = sums[0].CRC
 		}
 		return err
 	})

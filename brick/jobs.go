@@ -66,8 +66,8 @@ type SinkFunc func(src []byte, first int64) error
 func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, first) }
 
 // Write writes the files of all jobs, creating or truncating them, and returns
-// the CRC-64/NVME of each; of jobs that are Within a file it writes that part, and
-// returns the checksum of the part. It is collective; all ranks give the same names,
+// the sum of each; of jobs that are Within a file it writes that part, and
+// returns the sum of the part. It is collective; all ranks give the same names,
 // paths and offsets in the same order, and each path once, but for parts of one file
 // that don't overlap. Paths are compared as they are given: two names of one file count
 // as two files.
@@ -82,7 +82,7 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 // cancelled context counts as a failure of its rank. After an error the files
 // may be there, with anything in them; a file with parts may be longer, and has
 // anything in these parts, but nothing else has changed.
-func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
+func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]Sum, error) {
 	ids := writeIDs(jobs)
 	var err error
 	for i, j := range jobs {
@@ -90,7 +90,7 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 			err = ids[i].fail("write", errors.New("no source"))
 		}
 	}
-	return p.call(ctx, "write", ids, err, func(ids []job) ([]uint64, error) {
+	return p.call(ctx, "write", ids, err, func(ids []job) ([]Sum, error) {
 		jobs := slices.Clone(jobs)
 		for i := range jobs {
 			jobs[i].Path = ids[i].Path
@@ -99,18 +99,19 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 	})
 }
 
-func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
+func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]Sum, error) {
 	if err := p.make(ctx, ids); err != nil {
 		_ = p.made.close(ids) // the error is that of all ranks already
 		return nil, err
 	}
 	t := newTally(len(jobs), p.own())
+	t.counts = true
 	err := p.drv.write(ctx, p, jobs, t)
 	// Those that other ranks wrote, or nobody because of an error.
 	if cerr := p.made.close(ids); err == nil {
 		err = cerr
 	}
-	crcs, err := p.finish(ctx, "write", ids, t, err)
+	sums, err := p.finish(ctx, "write", ids, t, err)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +125,11 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64,
 		return nil, err
 	}
 	if again {
-		if err := p.readBack(ctx, ids, crcs); err != nil {
+		if err := p.readBack(ctx, ids, sums); err != nil {
 			return nil, err
 		}
 	}
-	return crcs, nil
+	return sums, nil
 }
 
 // Read reads this rank's box of the files of all jobs and returns the
@@ -145,7 +146,7 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 			err = ids[i].fail("read", errors.New("no sink"))
 		}
 	}
-	return p.call(ctx, "read", ids, err, func(ids []job) ([]uint64, error) {
+	sums, err := p.call(ctx, "read", ids, err, func(ids []job) ([]Sum, error) {
 		jobs := slices.Clone(jobs)
 		for i := range jobs {
 			jobs[i].Path = ids[i].Path
@@ -164,11 +165,19 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 		}
 		return p.finish(ctx, "read", ids, t, err)
 	})
+	if err != nil || len(sums) == 0 {
+		return nil, err
+	}
+	crcs := make([]uint64, len(sums))
+	for i, s := range sums {
+		crcs[i] = s.CRC
+	}
+	return crcs, nil
 }
 
 // call begins every call of a plan: the ranks agree that all of them are here,
 // able to take part, and with the same jobs. do gets them with rank 0's absolute paths.
-func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(jobs []job) ([]uint64, error)) ([]uint64, error) {
+func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(jobs []job) ([]Sum, error)) ([]Sum, error) {
 	p.c.calls = 0
 	if err == nil {
 		err = p.ready(op, jobs)
@@ -193,10 +202,10 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 			p.window.Counter(i).Store(0)
 		}
 	}
-	crcs, err := do(jobs)
+	sums, err := do(jobs)
 	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),
 		"rank", p.c.Rank(), "collectives", p.c.calls, "error", err)
-	return crcs, err
+	return sums, err
 }
 
 // ready looks for what would fail on this rank later, when it is harder to stay
@@ -326,8 +335,8 @@ func check(info fs.FileInfo, j job, size int64) error {
 	return nil
 }
 
-// finish agrees on the outcome and combines the ranks' parts of the checksums.
-func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err error) ([]uint64, error) {
+// finish agrees on the outcome and combines the ranks' parts of the sums.
+func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err error) ([]Sum, error) {
 	stopped := err == errStopped
 	switch {
 	case stopped:
@@ -335,7 +344,8 @@ func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err 
 	case err == nil:
 		err = t.covered(op, jobs, p.own())
 	}
-	if err := p.c.Agree(ctx, err); err != nil {
+	counts, err := p.c.agreeCounts(ctx, err, t)
+	if err != nil {
 		return nil, err
 	}
 	if stopped { // all the more on the other ranks
@@ -346,7 +356,7 @@ func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err 
 			return nil, err
 		}
 	}
-	return p.c.combine(ctx, t.parts(), p.FileSize())
+	return p.c.combine(ctx, t, counts, p.FileSize())
 }
 
 // complete checks that the ranks together have had every byte of each file, where no

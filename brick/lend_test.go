@@ -93,7 +93,7 @@ func writeLent(t *testing.T, ranks int, drv Driver, path string, most int, spoil
 			return err
 		}
 		defer p.Close()
-		crcs, err := p.Write(t.Context(), []WriteJob{{Name: "a", Path: path, Source: l}})
+		sums, err := p.Write(t.Context(), []WriteJob{{Name: "a", Path: path, Source: l}})
 		if len(l.out) > 0 {
 			t.Errorf("rank %d: %d pieces were not returned", c.Rank(), len(l.out))
 		}
@@ -104,7 +104,7 @@ func writeLent(t *testing.T, ranks int, drv Driver, path string, most int, spoil
 			t.Errorf("rank %d: %d cells lent, %d read of %d", c.Rank(), l.lent, l.read, l.box.Cells())
 		}
 		if c.Rank() == 0 {
-			crc = crcs[0]
+			crc = sums[0].CRC
 		}
 		return nil
 	})

@@ -24,7 +24,7 @@ func (mpiio) name() Driver { return MPIIO }
 
 func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) error {
 	ids := writeIDs(jobs)
-	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(len(jobs))
+	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(t)
 	err := p.collective(ctx, "write", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
 		var err error
 		if len(buf) > 0 {
@@ -48,17 +48,18 @@ func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) erro
 }
 
 // checksums makes one for each file.
-func (p *Plan) checksums(n int) []*pack.Checksum {
-	sums := make([]*pack.Checksum, n)
+func (p *Plan) checksums(t *tally) []*pack.Checksum {
+	sums := make([]*pack.Checksum, len(t.files))
 	for i := range sums {
-		sums[i] = pack.NewChecksum(p.FileSize())
+		sums[i] = new(pack.Checksum)
+		t.begin(sums[i], p.FileSize())
 	}
 	return sums
 }
 
 func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error {
 	ids := readIDs(jobs)
-	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(len(jobs))
+	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(t)
 	err := p.collective(ctx, "read", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
 		if err := f.ReadAtAll(first, buf, p.elem.Size()); err != nil || len(buf) == 0 {
 			return err

@@ -34,6 +34,27 @@ func (r *ranks) AllReduceInt64(ctx context.Context, op comm.Op, v []int64) error
 	return r.Comm.AllReduceInt64(ctx, op, v)
 }
 
+// agreeSum is Agree and, if all is well, the sums of the ranks' v, in place, for the
+// price of one of them. After an error v has undefined content.
+func (r *ranks) agreeSum(ctx context.Context, err error, v []int64) error {
+	if err == nil {
+		err = cancelled(ctx)
+	}
+	message := make([]int64, 1+len(v))
+	copy(message[1:], v)
+	if err != nil {
+		message[0] = 1
+	}
+	if err := r.AllReduceInt64(ctx, comm.Sum, message); err != nil {
+		return err
+	}
+	if message[0] != 0 {
+		return r.Agree(ctx, err)
+	}
+	copy(v, message[1:])
+	return nil
+}
+
 func (r *ranks) SplitNode() (*comm.Comm, error) {
 	r.calls++
 	return r.Comm.SplitNode()

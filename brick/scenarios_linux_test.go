@@ -373,7 +373,8 @@ func workingDirectories(t *mpitest.T, c *comm.Comm, d brick.Driver, dir string) 
 		reads[i] = brick.ReadJob{Path: paths[i], Sink: brick.SinkFunc(func([]byte, int64) error { return nil })}
 	}
 	read, err := p.Read(t.Context(), reads)
-	if err != nil || !slices.Equal(read, wrote) {
+	same := func(s brick.Sum, crc uint64) bool { return s.CRC == crc }
+	if err != nil || !slices.EqualFunc(wrote, read, same) {
 		t.Errorf("read %x, %v: wrote %x", read, err, wrote)
 	}
 	sums, err := brick.Checksums(t.Context(), c, vfs.OS, paths, p.FileSize())

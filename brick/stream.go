@@ -92,7 +92,7 @@ func (s *stream) work(w *worker, i, flag int, chunk func(s *stream, w *worker, i
 	if !s.enter(i, flag) {
 		return
 	}
-	w.sum.Reset(s.p.FileSize())
+	s.tally.begin(&w.sum, s.p.FileSize())
 	for {
 		if more, err := chunk(s, w, i); err != nil || !more {
 			s.leave(w, i, err)

@@ -140,15 +140,15 @@ func (p *Plan) mustReadBack(ctx context.Context, jobs []job) (bool, error) {
 	return need[0] != 0, err
 }
 
-func (p *Plan) readBack(ctx context.Context, jobs []job, want []uint64) error {
+func (p *Plan) readBack(ctx context.Context, jobs []job, want []Sum) error {
 	got, err := p.c.sumFiles(ctx, p.opt.fs, "read back", jobs, p.FileSize())
 	if err != nil {
 		return err
 	}
 	// All ranks have the same numbers; only what is free may look different.
 	for i, j := range jobs {
-		if got[i] != want[i] {
-			err := fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i], want[i])
+		if got[i].CRC != want[i].CRC {
+			err := fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i].CRC, want[i].CRC)
 			return p.c.Agree(ctx, j.fail("read back", p.explain(j, err)))
 		}
 	}

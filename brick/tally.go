@@ -11,18 +11,20 @@ import (
 // left out would count as zeros, which is what a new file holds: hence it counts
 // them.
 type tally struct {
-	mu    sync.Mutex
-	files []share
+	counts bool // the checksums count what isn't finite
+	mu     sync.Mutex
+	files  []share
 }
 
 // share is this rank's share of one file. A driver may let a rank sum up other
 // bytes than those of its own cells.
 type share struct {
-	part   uint64 // of the checksum
-	summed int64  // bytes in it
-	due    int64  // bytes that must be
-	moved  int64  // bytes of own cells
-	err    error
+	part      uint64 // of the checksum
+	summed    int64  // bytes in it
+	due       int64  // bytes that must be
+	nonFinite int64  // numbers in them that are NaN or infinite
+	moved     int64  // bytes of own cells
+	err       error
 }
 
 func newTally(files int, own int64) *tally {
@@ -33,6 +35,14 @@ func newTally(files int, own int64) *tally {
 	return t
 }
 
+// begin makes a checksum ready for a file of size bytes.
+func (t *tally) begin(sum *pack.Checksum, size int64) {
+	sum.Reset(size)
+	if t.counts {
+		sum.CountNonFinite()
+	}
+}
+
 // add takes over what a checksum of file i holds.
 func (t *tally) add(i int, sum *pack.Checksum) {
 	t.mu.Lock()
@@ -40,6 +50,7 @@ func (t *tally) add(i int, sum *pack.Checksum) {
 	s := &t.files[i]
 	s.part ^= sum.Part()
 	s.summed += sum.Covered()
+	s.nonFinite += sum.NonFinite()
 	if s.err == nil {
 		s.err = sum.Err()
 	}
@@ -74,4 +85,16 @@ func (t *tally) parts() []int64 {
 		parts[i] = int64(s.part)
 	}
 	return parts
+}
+
+// nonFinite are this rank's counts, as the ranks' are added up; nil if nothing counts.
+func (t *tally) nonFinite() []int64 {
+	if !t.counts {
+		return nil
+	}
+	counts := make([]int64, len(t.files))
+	for i, s := range t.files {
+		counts[i] = s.nonFinite
+	}
+	return counts
 }

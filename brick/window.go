@@ -270,7 +270,7 @@ func (w *windowCall) open(i int) (*openFile, error) {
 		return nil, w.jobs[i].fail(w.op, err)
 	}
 	f := &openFile{File: file, base: w.jobs[i].Offset}
-	f.sum.Reset(w.p.FileSize())
+	w.tally.begin(&f.sum, w.p.FileSize())
 	w.files[i] = f
 	w.opened = append(w.opened, i)
 	return f, nil

@@ -30,10 +30,10 @@ type publication struct {
 	staging string
 	fields  string
 	meta    Metadata
-	sidecar []byte   // nil: none
-	sums    []uint64 // checksums of the fields, nil: not known yet
-	checked bool     // the fields are as they must be
-	oneNode bool     // all ranks are on one
+	sidecar []byte      // nil: none
+	sums    []brick.Sum // of the fields, nil: not known yet
+	checked bool        // the fields are as they must be
+	oneNode bool        // all ranks are on one
 	lock    vfs.Lock
 	nonce   onedir.Nonce
 	where   string // the directory that rank 0 made, "" if there is none
@@ -42,8 +42,8 @@ type publication struct {
 }
 
 // writer puts the fields into staging. It is collective and returns the same
-// error on all ranks, and the fields' checksums if it knows them.
-type writer func(ctx context.Context, dir string) (sums []uint64, err error)
+// error on all ranks, and the fields' sums if it knows them.
+type writer func(ctx context.Context, dir string) (sums []brick.Sum, err error)
 
 // run publishes what the ranks have agreed on: it is the protocol from top to
 // bottom.
@@ -168,7 +168,7 @@ func (p *publication) write(ctx context.Context, write writer) error {
 	return nil
 }
 
-// sum makes the checksums of fields that a callback wrote, after a look at them.
+// sum makes the sums of fields that a callback wrote, after a look at them.
 func (p *publication) sum(ctx context.Context) error {
 	if p.sums != nil {
 		return nil
@@ -235,7 +235,7 @@ func (p *publication) describe() error {
 	}
 	p.step(StepMetadata, p.staging)
 	for i, id := range p.meta.Fields {
-		sums = append(sums, fileChecksum{fieldPath(id), p.sums[i]})
+		sums = append(sums, fileChecksum{fieldPath(id), p.sums[i].CRC})
 	}
 	if err := p.put(checksumsFile, formatChecksums(sums)); err != nil {
 		return err
@@ -459,7 +459,7 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	if err := p.agree(ctx, nil, err); err != nil {
 		return named("publish", dir, err)
 	}
-	err = p.run(ctx, func(ctx context.Context, dir string) ([]uint64, error) {
+	err = p.run(ctx, func(ctx context.Context, dir string) ([]brick.Sum, error) {
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
 	})
 	return named("publish", dir, err)

@@ -87,7 +87,7 @@ func saveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts []O
 		return err
 	}
 	p.meta.Decomposition = &Decomposition{MPISize: c.Size(), LocalSize: box.Size, LocalOffset: box.Low}
-	return p.run(ctx, func(ctx context.Context, dir string) ([]uint64, error) {
+	return p.run(ctx, func(ctx context.Context, dir string) ([]brick.Sum, error) {
 		jobs := make([]brick.WriteJob, len(s.Fields))
 		for i, f := range s.Fields {
 			jobs[i] = brick.WriteJob{

@@ -143,12 +143,12 @@ func (s *Service) verify(ctx context.Context, path string, fields []field.Named)
 	for i, f := range todo.Files {
 		paths[i] = filepath.Join(path, filepath.FromSlash(f.Path))
 	}
-	crcs, err := brick.Checksums(onedir.Checked(ctx), s.c, s.o.fs, paths, todo.Size)
+	sums, err := brick.Checksums(onedir.Checked(ctx), s.c, s.o.fs, paths, todo.Size)
 	if err != nil {
 		return err
 	}
 	for i, f := range todo.Files {
-		if err := checkSum(path, f.Path, crcs[i], f.CRC); err != nil {
+		if err := checkSum(path, f.Path, sums[i].CRC, f.CRC); err != nil {
 			return err
 		}
 	}

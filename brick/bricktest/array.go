@@ -3,6 +3,7 @@ package bricktest
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/minio/crc64nvme"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // array is a set of files of one layout whose content follows from the seed, the
-// file and the global cell: any 64 bits, so NaNs of all sorts among them.
+// file and the global cell: any 64 bits, with many infinities and NaNs of all sorts
+// among them, and many of the largest finite numbers.
 type array struct {
 	Seed uint64
 	Size [3]int
@@ -25,7 +27,17 @@ func (a array) word(file, i, j, k, part int) uint64 {
 	x := a.Seed + 0x9E3779B97F4A7C15*(1+2*cell+uint64(part)+uint64(file)<<48)
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB
-	return x ^ x>>31
+	x ^= x >> 31
+	const sign, exponent = 1 << 63, 0x7ff << 52
+	switch x >> 20 % 16 {
+	case 0:
+		x |= exponent // NaN
+	case 1:
+		x = x&sign | exponent // infinity
+	case 2:
+		x = x&^exponent | 0x7fe<<52
+	}
+	return x
 }
 
 // appendCell appends the bytes of one cell, by global indices.
@@ -54,6 +66,17 @@ func (a array) bytes(file int) []byte {
 }
 
 func checksum(b []byte) uint64 { return crc64nvme.Checksum(b) }
+
+// nonFinite counts the numbers that are NaN or infinite, one by one.
+func nonFinite(b []byte) int64 {
+	n := int64(0)
+	for ; len(b) >= 8; b = b[8:] {
+		if v := math.Float64frombits(binary.LittleEndian.Uint64(b)); math.IsNaN(v) || math.IsInf(v, 0) {
+			n++
+		}
+	}
+	return n
+}
 
 // brickOf is one rank's box of one file, and how far it has been moved.
 type brickOf struct {

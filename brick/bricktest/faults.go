@@ -69,26 +69,28 @@ func (s *suite) check(w somewhere, op string, err error) error {
 }
 
 func (s *suite) failingSources() error {
-	return s.failing("write", func(f *fixture, w somewhere) ([]uint64, error) {
+	return s.failing("write", func(f *fixture, w somewhere) (results int, err error) {
 		jobs := s.write(f)
 		if s.c.Rank() == w.rank {
 			jobs[w.file].Source.(*source).before = w.trip(f.box)
 		}
-		return f.plan.Write(s.ctx, jobs)
+		sums, err := f.plan.Write(s.ctx, jobs)
+		return len(sums), err
 	})
 }
 
 func (s *suite) failingSinks() error {
-	return s.failing("read", func(f *fixture, w somewhere) ([]uint64, error) {
+	return s.failing("read", func(f *fixture, w somewhere) (results int, err error) {
 		jobs, sinks := s.read(f)
 		if s.c.Rank() == w.rank {
 			sinks[w.file].before = w.trip(f.box)
 		}
-		return f.plan.Read(s.ctx, jobs)
+		crcs, err := f.plan.Read(s.ctx, jobs)
+		return len(crcs), err
 	})
 }
 
-func (s *suite) failing(op string, call func(f *fixture, w somewhere) ([]uint64, error)) error {
+func (s *suite) failing(op string, call func(f *fixture, w somewhere) (results int, err error)) error {
 	f, err := s.fixture(1)
 	if err != nil {
 		return err
@@ -98,10 +100,10 @@ func (s *suite) failing(op string, call func(f *fixture, w somewhere) ([]uint64,
 		return err
 	}
 	err = each(s, s.places(), somewhere.String, func(w somewhere) error {
-		crcs, err := call(f, w)
+		results, err := call(f, w)
 		err = s.check(w, op, err)
-		if crcs != nil {
-			err = errors.Join(err, fmt.Errorf("checksums %x beside an error", crcs))
+		if results > 0 {
+			err = errors.Join(err, fmt.Errorf("%d results beside an error", results))
 		}
 		return err
 	})

@@ -287,7 +287,7 @@ func (s *suite) fullDisk() error {
 		}
 		defer p.Close()
 		paths := []string{filepath.Join(s.Full, "0.bin"), filepath.Join(s.Full, "1.bin")}
-		crcs, err := p.Write(s.ctx, []brick.WriteJob{
+		sums, err := p.Write(s.ctx, []brick.WriteJob{
 			{Name: "field 0", Path: paths[0], Source: newSource(a, 0, box)},
 			{Name: "field 1", Path: paths[1], Source: newSource(a, 1, box)},
 		})
@@ -302,8 +302,8 @@ func (s *suite) fullDisk() error {
 			return err
 		}
 		got, err := brick.Checksums(s.ctx, s.c, s.FS, paths, a.fileSize())
-		if err == nil && !slices.Equal(got, crcs) {
-			err = fmt.Errorf("checksums %x, want %x", got, crcs)
+		if err == nil && !slices.Equal(got, sums) {
+			err = fmt.Errorf("sums %x, want %x", got, sums)
 		}
 		return errors.Join(err, s.clear(s.Full))
 	})

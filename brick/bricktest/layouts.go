@@ -308,7 +308,7 @@ func (s *suite) writeLayout(lc layoutCase, c *comm.Comm, names []string, opts []
 		jobs[i] = brick.WriteJob{Name: name, Path: s.path(name), Source: sources[i]}
 		jobs[i].Within, jobs[i].Offset = lc.part(i)
 	}
-	crcs, err := plan.Write(s.ctx, jobs)
+	sums, err := plan.Write(s.ctx, jobs)
 	if err != nil {
 		return err
 	}
@@ -316,25 +316,25 @@ func (s *suite) writeLayout(lc layoutCase, c *comm.Comm, names []string, opts []
 		err = errors.Join(err, src.complete())
 	}
 	if lc.Parts != nil {
-		err = errors.Join(err, checksums(lc.Array, names, crcs))
+		err = errors.Join(err, written(lc.Array, names, sums))
 		for _, name := range names {
 			err = errors.Join(err, s.holds(name, lc.contents(names, name)))
 		}
 		return err
 	}
-	err = errors.Join(err, s.compare(lc.Array, names, crcs))
-	return errors.Join(err, s.sums(c, names, lc.Array.fileSize(), crcs))
+	err = errors.Join(err, s.compare(lc.Array, names, sums))
+	return errors.Join(err, s.sums(c, names, lc.Array.fileSize(), sums))
 }
 
-// sums reads the files' checksums without any layout.
-func (s *suite) sums(c *comm.Comm, names []string, size int64, want []uint64) error {
+// sums reads the files' sums without any layout.
+func (s *suite) sums(c *comm.Comm, names []string, size int64, want []brick.Sum) error {
 	paths := make([]string, len(names))
 	for i, name := range names {
 		paths[i] = s.path(name)
 	}
 	got, err := brick.Checksums(s.ctx, c, s.FS, paths, size)
 	if err == nil && !slices.Equal(got, want) {
-		err = fmt.Errorf("checksums of the whole files are %x, want %x", got, want)
+		err = fmt.Errorf("sums of the whole files are %x, want %x", got, want)
 	}
 	return err
 }

@@ -184,9 +184,9 @@ func (s *suite) goodParts(f *fixture) error {
 	if err := s.agreed(err, fmt.Sprintf(`rank %d: write field "a": boom`, s.c.Size()-1)); err != nil {
 		return err
 	}
-	crcs, err := f.plan.Write(s.ctx, s.writeParts(f, jobs))
+	sums, err := f.plan.Write(s.ctx, s.writeParts(f, jobs))
 	if err == nil {
-		err = checksums(f.a, []string{"parts.bin", "own.bin"}, crcs)
+		err = written(f.a, []string{"parts.bin", "own.bin"}, sums)
 	}
 	if err == nil {
 		err = errors.Join(s.holds("parts.bin", overlay(start, partStart, f.a.bytes(0))), s.holds("own.bin", f.a.bytes(1)))
@@ -201,8 +201,8 @@ func (s *suite) goodParts(f *fixture) error {
 		sinks[i].file = 0
 	}
 	got, err := f.plan.Read(s.ctx, reads)
-	if err == nil && (got[0] != crcs[0] || got[1] != crcs[0]) {
-		err = fmt.Errorf("checksums are %x, written %x", got, crcs[0])
+	if err == nil && (got[0] != sums[0].CRC || got[1] != sums[0].CRC) {
+		err = fmt.Errorf("checksums are %x, written %x", got, sums[0].CRC)
 	}
 	for _, k := range sinks {
 		err = errors.Join(err, k.complete())
