@@ -58,6 +58,10 @@ var (
 	// missing or malformed, or the ranks don't have the same state.
 	ErrBoundary = errors.New("boundary conditions don't fit")
 
+	// ErrNonFinite: fields have cells that are NaN or infinite, and the policy is to
+	// refuse them ([RefuseNonFinite]). Nothing is published.
+	ErrNonFinite = errors.New("the state is not finite")
+
 	// ErrNoField says that a bundle has no field of the given id.
 	ErrNoField = errors.New("no such field")
 )
@@ -78,6 +82,7 @@ func init() {
 		"ErrChecksum":          ErrChecksum,
 		"ErrBoundary":          ErrBoundary,
 		"ErrNoField":           ErrNoField,
+		"ErrNonFinite":         ErrNonFinite,
 	} {
 		comm.Register("publish."+name, err)
 	}

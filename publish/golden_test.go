@@ -108,7 +108,7 @@ func TestGoldenVersion2(t *testing.T) {
 				State:  json.RawMessage(`{"xpos":3.25,"idx":9,"first":false}`),
 			},
 		},
-		Writer: &Writer{"v0.1.0", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		Writer: &Writer{Version: "v0.1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	if d := cmp.Diff(want, b.Metadata()); d != "" {
 		t.Errorf("-want +got:\n%s", d)

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,6 +80,9 @@ type Writer struct {
 	// Each may be zero.
 	Version string
 	Created time.Time
+	// NonFinite has the number of cells that are NaN or infinite, by the ids of fields.
+	// Fields that aren't in it have none. Nil means that nobody has counted.
+	NonFinite map[string]int64
 }
 
 // MetadataError tells which key of metadata is wrong, and why. It matches
@@ -134,6 +139,7 @@ const (
 	keyWriter     = "fieldstone"
 	keyRelease    = "version"
 	keyCreated    = "created"
+	keyNonFinite  = "non_finite"
 )
 
 // Validate reports whether m can be the metadata of a bundle. The error is a
@@ -183,6 +189,30 @@ func (m Metadata) Validate() error {
 		}
 		if y := w.Created.UTC().Year(); y < 1 || y > 9999 {
 			return badKey(keyWriter+"."+keyCreated, "the year %d can't be written", y)
+		}
+		if err := m.checkNonFinite(w.NonFinite); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m Metadata) checkNonFinite(counts map[string]int64) error {
+	if len(counts) == 0 {
+		return nil
+	}
+	fields := make(map[string]bool, len(m.Fields))
+	for _, id := range m.Fields {
+		fields[id] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		key := join(keyWriter+"."+keyNonFinite, id)
+		// The fields of a version 1 may not be known yet.
+		if !fields[id] && m.Fields != nil {
+			return badKey(key, "is not one of the fields")
+		}
+		if n := counts[id]; n < 0 || n > m.Domain.Cells() {
+			return badKey(key, "%d is not a number of cells of %d", n, m.Domain.Cells())
 		}
 	}
 	return nil
@@ -302,6 +332,13 @@ func (m Metadata) MarshalJSON() ([]byte, error) {
 		e.key(keyRelease).string(w.Version)
 		if !w.Created.IsZero() {
 			e.key(keyCreated).string(w.Created.UTC().Format(time.RFC3339Nano))
+		}
+		if w.NonFinite != nil {
+			e.key(keyNonFinite).open("{")
+			for _, id := range slices.Sorted(maps.Keys(w.NonFinite)) {
+				e.key(id).int(w.NonFinite[id])
+			}
+			e.close("}")
 		}
 		e.close("}")
 	}
@@ -686,6 +723,16 @@ func (d *metadataDecoder) writer(v jsonValue) *Writer {
 			}
 			return t.UTC(), nil
 		})
+	}
+	if v, ok := o.members[keyNonFinite]; ok && v.raw[0] != 'n' {
+		counts := d.object(v, nil)
+		if d.err != nil {
+			return nil
+		}
+		w.NonFinite = make(map[string]int64, len(counts.members))
+		for _, id := range slices.Sorted(maps.Keys(counts.members)) {
+			w.NonFinite[id] = d.int(counts.members[id], nil)
+		}
 	}
 	return w
 }

@@ -121,7 +121,7 @@ func TestParseMetadata(t *testing.T) {
 			})},
 		{"the writer", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {"version": "v1", "created": "2026-01-02T03:04:05.5+01:00", "more": 1},`,
 			with(func(m *Metadata) {
-				m.Writer = &Writer{"v1", time.Date(2026, 1, 2, 2, 4, 5, 5e8, time.UTC)}
+				m.Writer = &Writer{Version: "v1", Created: time.Date(2026, 1, 2, 2, 4, 5, 5e8, time.UTC)}
 			})},
 		{"an optional key may be null", metadataV2, `"result_counter": 7,`,
 			`"result_counter": null, "decomposition": null, "boundary_conditions": null, "fieldstone": null,`,
@@ -313,7 +313,7 @@ func TestEncodeMetadata(t *testing.T) {
 		{Config: json.RawMessage("{ \"a\": 1.0,\n \"b\": \"< >\" }"), State: json.RawMessage(`{"xpos": 1e400}`)},
 		{Config: json.RawMessage(`[]`), State: json.RawMessage(`null`)},
 	}
-	m.Writer = &Writer{"v0.1.0", time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))}
+	m.Writer = &Writer{Version: "v0.1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))}
 	const want = `{
   "format_version": 2,
   "accepted_time": 1e-07,

@@ -48,6 +48,8 @@ type options struct {
 	plans      *Plans
 	stepping   *sync.Mutex // held while onStep runs
 	look       onedir.Look // for what rank 0 has
+	nonFinite  nonFinitePolicies
+	counted    func(map[string]int64) // takes the counts in place of a warning
 	err        error
 }
 

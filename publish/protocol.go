@@ -23,22 +23,23 @@ import (
 // words. The methods that take a context are collective and end with the same
 // error on all ranks.
 type publication struct {
-	c       *comm.Comm
-	o       options
-	dir     string // the final path as the caller gave it
-	final   string // absolute, and rank 0's once the inputs are agreed on
-	staging string
-	fields  string
-	meta    Metadata
-	sidecar []byte      // nil: none
-	sums    []brick.Sum // of the fields, nil: not known yet
-	checked bool        // the fields are as they must be
-	oneNode bool        // all ranks are on one
-	lock    vfs.Lock
-	nonce   onedir.Nonce
-	where   string // the directory that rank 0 made, "" if there is none
-	marked  bool   // it has our nonce
-	hook    error  // of a step's callback that panicked, until the next agreement
+	c         *comm.Comm
+	o         options
+	dir       string // the final path as the caller gave it
+	final     string // absolute, and rank 0's once the inputs are agreed on
+	staging   string
+	fields    string
+	meta      Metadata
+	sidecar   []byte           // nil: none
+	sums      []brick.Sum      // of the fields, nil: not known yet
+	nonFinite map[string]int64 // cells of the fields that aren't finite
+	checked   bool             // the fields are as they must be
+	oneNode   bool             // all ranks are on one
+	lock      vfs.Lock
+	nonce     onedir.Nonce
+	where     string // the directory that rank 0 made, "" if there is none
+	marked    bool   // it has our nonce
+	hook      error  // of a step's callback that panicked, until the next agreement
 }
 
 // writer puts the fields into staging. It is collective and returns the same
@@ -59,6 +60,9 @@ func (p *publication) run(ctx context.Context, write writer) error {
 		err = p.sum(ctx)
 	}
 	if err == nil {
+		err = p.finite()
+	}
+	if err == nil {
 		err = p.complete(ctx)
 	}
 	if err == nil {
@@ -76,6 +80,10 @@ func (p *publication) agree(ctx context.Context, inputs []entry, invalid error, 
 	entries := []entry{
 		{pathEntry, strconv.Quote(p.dir)},
 		{"the durability", strconv.Itoa(int(p.o.durability))},
+		{"the policy for cells that aren't finite", p.o.nonFinite.String()},
+	}
+	if invalid == nil {
+		invalid = p.o.nonFinite.check(p.meta.Fields)
 	}
 	if invalid == nil {
 		var text []byte
@@ -218,7 +226,7 @@ func (p *publication) complete(ctx context.Context) error {
 // describe writes metadata, sidecar and checksums.
 func (p *publication) describe() error {
 	meta := p.meta
-	meta.Writer = &Writer{Version: Version, Created: time.Now().UTC().Truncate(time.Second)}
+	meta.Writer = &Writer{Version: Version, Created: time.Now().UTC().Truncate(time.Second), NonFinite: p.nonFinite}
 	text, err := EncodeMetadata(meta)
 	if err != nil {
 		return err
@@ -441,7 +449,7 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 // Directory fails with [ErrExists] when anything is at dir, [ErrBeingPublished]
 // when another job publishes there, [ErrTakenOver] when another job got hold of
 // the staging directory, [ErrInput] when the inputs are invalid or differ between
-// ranks, and [ErrDurabilityUnknown] when the bundle is in place but the last fsync
+// ranks, [ErrNonFinite] when cells are NaN or infinite and [NonFinite] refuses them, and [ErrDurabilityUnknown] when the bundle is in place but the last fsync
 // failed. In all cases but the last, dir has no bundle of ours. Only when a rank
 // is missing ([comm.ErrDead]) nothing is said about dir.
 func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,

@@ -49,18 +49,20 @@ type Solver struct {
 // Service saves bundles of a solver as its configuration says, and restarts it
 // from them. Its methods are collective, but for Close.
 type Service struct {
-	c     *comm.Comm
-	cfg   Config
-	o     options
-	opts  []Option
-	own   *Plans // nil: the plans are the caller's
-	dir   checkpoints
-	from  string // the path of restart_from, if it is one: absolute, rank 0's on all ranks
-	ready bool   // the directory stands
-	last  int64  // increment that is on disk already: saved or restored; -1: none
-	since time.Time
-	inbox chan os.Signal
-	now   func() time.Time
+	c       *comm.Comm
+	cfg     Config
+	o       options
+	opts    []Option
+	own     *Plans // nil: the plans are the caller's
+	dir     checkpoints
+	from    string // the path of restart_from, if it is one: absolute, rank 0's on all ranks
+	ready   bool   // the directory stands
+	last    int64  // increment that is on disk already: saved or restored; -1: none
+	since   time.Time
+	counted map[string]int64 // cells that aren't finite, of the save that is going on
+	before  map[string]int64 // of the last bundle that was saved or restored
+	inbox   chan os.Signal
+	now     func() time.Time
 }
 
 // NewService makes the service. It is collective; all ranks give the same
@@ -79,6 +81,7 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 		s.own = NewPlans()
 		s.opts = append(slices.Clip(opts), Reuse(s.own))
 	}
+	s.policies()
 	err = cmp.Or(err, cfg.Validate())
 	if cfg.Checkpoint.Keep > 0 && s.o.durability != Full {
 		err = cmp.Or(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
@@ -91,6 +94,7 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 		{pathEntry, fmt.Sprintf("%q", cfg.Checkpoint.Directory)},
 		{"the configuration of checkpoints", string(text)},
 		{"the durability", strconv.Itoa(int(s.o.durability))},
+		{"the policy for cells that aren't finite", s.o.nonFinite.String()},
 		{"loading in place", strconv.FormatBool(s.o.inPlace)},
 	}, paths.Maxima()...); err != nil {
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
@@ -256,7 +260,9 @@ func (s *Service) reason(flags int64) string {
 // Save publishes the state now, as step_<increment> of the checkpoint directory,
 // and returns the bundle's path. The state of increment 0 isn't saved; the path
 // is empty then. When the bundle is durable, the oldest ones beyond Keep are
-// removed; that this fails is a warning, not an error.
+// removed; that this fails is a warning, not an error. So are cells that are NaN or
+// infinite, if a field has more of them than at the save before, unless the
+// configuration says otherwise.
 func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	if s.cfg.Checkpoint.Directory == "" {
 		return "", fmt.Errorf("checkpoint: %w: no checkpoint.directory is configured", ErrInput)
@@ -283,6 +289,7 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		return "", err
 	}
 	s.last, s.since = increment, s.now()
+	s.noteSaved(shown, v)
 	if s.c.Rank() == 0 {
 		if err := s.dir.prune(increment, s.cfg.Checkpoint.Keep); err != nil {
 			s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)

@@ -47,11 +47,17 @@ type CheckpointConfig struct {
 	// system doesn't have is an error that wraps [errors.ErrUnsupported].
 	OnSignal []string `json:"on_signal"`
 	// Keep is the number of newest good bundles that are kept, as judged by
-	// structure and size; 0 keeps all.
+	// structure and size; 0 keeps all. If none of them is finite, the newest one that
+	// is stays too.
 	Keep int `json:"keep"`
 	// Superseded is empty or [SetAside]: what happens to good bundles that are
 	// newer than the state that a run starts from.
 	Superseded string `json:"superseded"`
+	// NonFinite says what becomes of a state with cells that are NaN or infinite; empty
+	// stands for [WarnNonFinite]. NonFiniteFields says so for some fields, by their ids,
+	// which the solver must have.
+	NonFinite       NonFinitePolicy            `json:"non_finite"`
+	NonFiniteFields map[string]NonFinitePolicy `json:"non_finite_fields"`
 }
 
 // ParseConfig reads the service's keys from a solver's JSON text. Other keys of
@@ -77,7 +83,7 @@ func ParseConfig(data []byte) (Config, error) {
 		if err := json.Unmarshal(raw, &keys); err != nil {
 			return c, fmt.Errorf("configuration: %w", configError("checkpoint", err))
 		}
-		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded"}
+		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded", "non_finite", "non_finite_fields"}
 		for key := range keys {
 			if !slices.Contains(known, key) {
 				return c, fmt.Errorf("configuration: checkpoint.%s: unknown key (known are %s)", key, strings.Join(known, ", "))
@@ -140,7 +146,7 @@ func (c Config) Validate() error {
 			return fmt.Errorf("checkpoint.on_signal[%d]: %w", i, err)
 		}
 	}
-	return nil
+	return nonFinitePolicies{rest: k.NonFinite, fields: k.NonFiniteFields, key: keyNonFiniteFields}.validate(keyNonFinitePolicy)
 }
 
 // off reports whether the service saves nothing.

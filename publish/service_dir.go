@@ -176,7 +176,8 @@ func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 // prune removes the oldest good bundles beyond keep, counting from newest, which
 // is durable. Good is judged by structure and size: reading all of the kept bundles
 // after each save would cost more than they did. Bundles above newest, and those
-// that aren't good, are not its business. It renames, syncs, and only then removes.
+// that aren't good, are not its business. The newest one that is finite stays, in
+// addition to keep if need be. It renames, syncs, and only then removes.
 func (d checkpoints) prune(newest int64, keep int) error {
 	if keep <= 0 {
 		return nil
@@ -185,18 +186,21 @@ func (d checkpoints) prune(newest int64, keep int) error {
 	if err != nil {
 		return err
 	}
-	good := 0
+	good, finite := 0, false
 	for _, n := range steps {
 		if n > newest {
 			continue
 		}
-		if _, err := readStructure(d.o.fs, d.path(n)); err != nil {
+		b, err := readStructure(d.o.fs, d.path(n))
+		if err != nil {
 			if !damaged(err) {
 				return err
 			}
 			continue
 		}
-		if good++; good <= keep {
+		newestFinite := !finite && d.o.nonFinite.notFinite(b.info.Metadata) == ""
+		finite = finite || newestFinite
+		if good++; good <= keep || newestFinite {
 			continue
 		}
 		if err := d.remove(n); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/brick"
@@ -18,8 +19,10 @@ import (
 // error for a fresh start.
 //
 //   - Empty: a fresh start.
-//   - [Latest]: the bundle of the highest increment that verifies. Damaged ones
-//     above it are named in the log and renamed to step_N.damaged. A directory
+//   - [Latest]: the bundle of the highest increment that verifies and is finite, or
+//     else the highest one that verifies, with a warning. Damaged ones
+//     above it are named in the log and renamed to step_N.damaged, those that aren't
+//     finite to step_N.superseded. A directory
 //     without any bundle is a fresh start; bundles of which none is good are an
 //     error, and so is one of another grid or method, which is not passed over.
 //   - A path: that bundle.
@@ -30,7 +33,10 @@ import (
 // unless its chain has [ErrFieldsUndefined].
 func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 	var loaded *Loaded
-	var err error
+	err := s.agreePolicies(ctx, v)
+	if err != nil {
+		return nil, fmt.Errorf("restart: %w", err)
+	}
 	if s.cfg.RestartFrom == Latest {
 		loaded, err = s.restoreLatest(ctx, v)
 	} else {
@@ -41,6 +47,7 @@ func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 	}
 	if loaded != nil {
 		s.last = loaded.Metadata.AcceptedIncrement
+		s.noteRestored(loaded)
 	}
 	s.since = s.now()
 	return loaded, nil
@@ -50,6 +57,7 @@ func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 type bundleState struct {
 	Increment int64
 	Reason    string // why it is damaged; empty: it is good
+	NotFinite string // its cells that aren't finite, if that is why it is passed over
 }
 
 func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) {
@@ -61,20 +69,37 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 	if err != nil {
 		return nil, err
 	}
-	var bad []bundleState
+	var bad, notFinite []bundleState
 	for _, n := range steps {
-		if err := s.c.OnRoot(ctx, nil, func() error { return s.ownName(n) }); err != nil {
+		b := bundleState{Increment: n}
+		err := s.fromRoot(ctx, &b, func() error {
+			b.NotFinite = s.dir.notFinite(n)
+			return s.ownName(n)
+		})
+		if err != nil {
 			return nil, err
 		}
-		loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
-		switch {
-		case err == nil:
-			loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
-			return loaded, s.setAside(ctx, bad, loaded)
-		case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
-			return nil, err
+		if b.NotFinite != "" {
+			notFinite = append(notFinite, b)
+			continue
 		}
-		bad = append(bad, bundleState{n, err.Error()})
+		loaded, err := s.tryLatest(ctx, n, v, &bad)
+		if loaded != nil {
+			err = s.setAside(ctx, append(bad, notFinite...), loaded)
+		}
+		if loaded != nil || err != nil {
+			return loaded, err
+		}
+	}
+	for _, b := range notFinite {
+		loaded, err := s.tryLatest(ctx, b.Increment, v, &bad)
+		if loaded != nil {
+			bad = slices.DeleteFunc(bad, func(d bundleState) bool { return d.Increment < b.Increment })
+			err = s.setAside(ctx, bad, loaded)
+		}
+		if loaded != nil || err != nil {
+			return loaded, err
+		}
 	}
 	if len(bad) > 0 {
 		var names []string
@@ -84,6 +109,20 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		return nil, fmt.Errorf("%w: none of the %d bundles in %s is good: %s",
 			ErrDamaged, len(bad), s.dir.dir, strings.Join(names, "; "))
 	}
+	return nil, nil
+}
+
+// tryLatest loads the bundle of an increment, or adds it to those that are damaged.
+func (s *Service) tryLatest(ctx context.Context, n int64, v Solver, bad *[]bundleState) (*Loaded, error) {
+	loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
+	switch {
+	case err == nil:
+		loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
+		return loaded, nil
+	case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
+		return nil, err
+	}
+	*bad = append(*bad, bundleState{Increment: n, Reason: err.Error()})
 	return nil, nil
 }
 
@@ -243,9 +282,12 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 			if err != nil {
 				return err
 			}
-			if b.Reason != "" {
+			switch {
+			case b.Reason != "":
 				s.o.log.Warn("passed over a damaged bundle", "bundle", s.dir.path(b.Increment), "reason", b.Reason, "now", to)
-			} else {
+			case b.NotFinite != "":
+				s.o.log.Warn("passed over a bundle that is not finite", "bundle", s.dir.path(b.Increment), "non_finite", b.NotFinite, "now", to)
+			default:
 				s.o.log.Warn("set aside a newer bundle", "bundle", s.dir.path(b.Increment), "now", to)
 			}
 		}
