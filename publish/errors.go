@@ -60,7 +60,7 @@ var (
 
 	// ErrNonFinite: fields have cells that are NaN or infinite, and the policy is to
 	// refuse them ([RefuseNonFinite]). Nothing is published.
-	ErrNonFinite = errors.New("the state is not finite")
+	ErrNonFinite = errors.New("NaN or infinite cells are refused")
 
 	// ErrNoField says that a bundle has no field of the given id.
 	ErrNoField = errors.New("no such field")

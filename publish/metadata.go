@@ -207,8 +207,8 @@ func (m Metadata) checkNonFinite(counts map[string]int64) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
 		key := join(keyWriter+"."+keyNonFinite, id)
-		// The fields of a version 1 may not be known yet.
-		if !fields[id] && m.Fields != nil {
+		// Those of a version 1 may not be known yet.
+		if !fields[id] && m.FormatVersion != 1 {
 			return badKey(key, "is not one of the fields")
 		}
 		if n := counts[id]; n < 0 || n > m.Domain.Cells() {
@@ -724,7 +724,7 @@ func (d *metadataDecoder) writer(v jsonValue) *Writer {
 			return t.UTC(), nil
 		})
 	}
-	if v, ok := o.members[keyNonFinite]; ok && v.raw[0] != 'n' {
+	if v, ok := o.optional(keyNonFinite); ok {
 		counts := d.object(v, nil)
 		if d.err != nil {
 			return nil

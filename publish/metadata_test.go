@@ -136,6 +136,12 @@ func TestParseMetadata(t *testing.T) {
 			m.FormatVersion, m.ResultCounter, m.Fields = 1, 0, nil
 			m.Domain.Periodic = [3]bool{true, true, true}
 		})},
+		{"a writer that has counted", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {"non_finite": {"temperature": 420, "psi": 0}},`,
+			with(func(m *Metadata) { m.Writer = &Writer{NonFinite: map[string]int64{"temperature": 420, "psi": 0}} })},
+		{"a writer that has found nothing", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {"non_finite": {}},`,
+			with(func(m *Metadata) { m.Writer = &Writer{NonFinite: map[string]int64{}} })},
+		{"a writer that hasn't counted", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {"non_finite": null},`,
+			with(func(m *Metadata) { m.Writer = &Writer{} })},
 		{"a writer that says nothing", metadataV2, `"result_counter": 7,`, `"result_counter": 7, "fieldstone": {},`,
 			with(func(m *Metadata) { m.Writer = &Writer{} })},
 	} {
@@ -217,6 +223,11 @@ func TestParseMetadataRefuses(t *testing.T) {
 		{"a boundary condition without configuration", `"result_counter": 7,`, `"boundary_conditions": [{"state": null}],`, "boundary_conditions[0].config", "missing"},
 		{"a boundary condition that is a string", `"result_counter": 7,`, `"boundary_conditions": ["fixed"],`, "boundary_conditions[0]", "want an object, got a string"},
 		{"a writer with a bad time", `"result_counter": 7,`, `"fieldstone": {"created": "yesterday"},`, "fieldstone.created", `"yesterday" is not a time by RFC 3339`},
+		{"a writer that has counted no numbers", `"result_counter": 7,`, `"fieldstone": {"non_finite": {"psi": "many"}},`, "fieldstone.non_finite.psi", "want an integer, got a string"},
+		{"a writer that has counted less than none", `"result_counter": 7,`, `"fieldstone": {"non_finite": {"psi": -1}},`, "fieldstone.non_finite.psi", "-1 is not a number of cells of 420"},
+		{"a writer that has counted more cells than there are", `"result_counter": 7,`, `"fieldstone": {"non_finite": {"psi": 421}},`, "fieldstone.non_finite.psi", "421 is not a number of cells of 420"},
+		{"a writer that has counted in another field", `"result_counter": 7,`, `"fieldstone": {"non_finite": {"phi x": 1}},`, `fieldstone.non_finite."phi x"`, "is not one of the fields"},
+		{"a writer whose counts are a list", `"result_counter": 7,`, `"fieldstone": {"non_finite": []},`, "fieldstone.non_finite", "want an object, got an array"},
 		{"a key twice", `"result_counter": 7,`, `"accepted_time": 12.375,`, "accepted_time", "line 5, column 3: key given twice"},
 		{"a key twice in the domain", `"periodic":`, `"grid_spacing": [1, 1, 1], "periodic":`, "domain.grid_spacing", "key given twice"},
 		{"a key twice in another spelling", `"result_counter": 7,`, `"accepted\u005ftime": 1,`, "accepted_time", "key given twice"},
@@ -509,6 +520,14 @@ func anyMetadata() *rapid.Generator[Metadata] {
 		}
 		if bit.Draw(t, "writer") {
 			m.Writer = &Writer{Version: rapid.String().Draw(t, "version")}
+			if bit.Draw(t, "counted") {
+				m.Writer.NonFinite = map[string]int64{}
+				for _, id := range m.Fields {
+					if bit.Draw(t, "not finite") {
+						m.Writer.NonFinite[id] = rapid.Int64Range(0, m.Domain.Cells()).Draw(t, "count")
+					}
+				}
+			}
 			if bit.Draw(t, "created") {
 				m.Writer.Created = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC()
 			}
@@ -651,6 +670,7 @@ func FuzzParseMetadata(f *testing.F) {
 	f.Add([]byte(`{"format_version":1e0,"accepted_time":1e400}`))
 	f.Add([]byte("\ufeff{}"))
 	f.Add([]byte(`{"a":"\ud83d\ude00","b":[[[]]]}`))
+	f.Add([]byte(strings.Replace(metadataV2, "\"fields\"", "\"fieldstone\": {\"non_finite\": {\"psi\": 3}}, \"fields\"", 1)))
 	for _, name := range []string{"golden-v1", "golden-v1-empty-list", "golden-v2"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name, "metadata.json"))
 		if err != nil {

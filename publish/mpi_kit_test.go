@@ -300,8 +300,19 @@ func fileBytes(domain grid.Domain, id string, single bool, increment int64) []by
 	return b
 }
 
+// countNonFinite counts the cells of a file that are NaN or infinite, one by one.
+func countNonFinite(file []byte) (n int64) {
+	for ; len(file) > 0; file = file[8:] {
+		if v := math.Float64frombits(binary.LittleEndian.Uint64(file)); math.IsNaN(v) || math.IsInf(v, 0) {
+			n++
+		}
+	}
+	return n
+}
+
 // checkBundle reports whether the bundle at dir is the state of an increment:
-// every byte of its fields, and their checksums by another implementation.
+// every byte of its fields, their checksums by another implementation, and the
+// numbers of cells that aren't finite.
 func checkBundle(fsys vfs.FS, dir string, domain grid.Domain, increment int64, spaces ...space) error {
 	b, err := openBundle(fsys, dir)
 	if err != nil {
@@ -328,6 +339,9 @@ func checkBundle(fsys vfs.FS, dir string, domain grid.Domain, increment int64, s
 			err = fmt.Errorf("%s: field %q: the file has other bytes than the state", dir, id)
 		case sum != crc64nvme.Checksum(got):
 			err = fmt.Errorf("%s: field %q: recorded checksum %016x, that of the whole file is %016x", dir, id, sum, crc64nvme.Checksum(got))
+		case b.Metadata().Writer.NonFinite[id] != countNonFinite(got):
+			err = fmt.Errorf("%s: field %q: recorded are %d cells that aren't finite, the file has %d",
+				dir, id, b.Metadata().Writer.NonFinite[id], countNonFinite(got))
 		}
 	}
 	return errors.Join(err, b.Close())

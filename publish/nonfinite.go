@@ -148,7 +148,7 @@ func nonFiniteCounts(ids []string, sums []brick.Sum) map[string]int64 {
 func (p *publication) finite() error {
 	p.nonFinite = nonFiniteCounts(p.meta.Fields, p.sums)
 	if bad := p.o.nonFinite.describe(p.meta.Fields, p.nonFinite, RefuseNonFinite); bad != "" {
-		return fmt.Errorf("%w: %s are NaN or infinite", ErrNonFinite, bad)
+		return fmt.Errorf("%w: %s", ErrNonFinite, bad)
 	}
 	if p.o.counted != nil {
 		p.o.counted(p.nonFinite)

@@ -103,6 +103,12 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
+func (l *logs) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
 // session is a rank that has a service and a solver.
 type session struct {
 	c       *comm.Comm
