@@ -59,6 +59,9 @@
 // x^(8n) modulo the polynomial, so gaps between pieces cost a multiplication and
 // not their length. [Combine] joins the checksums of two files in the same way.
 //
+// Where it is asked to ([Checksum.CountNonFinite]), a Checksum also counts the numbers
+// that are NaN or infinite, in the same loop or while they are in the first-level cache.
+//
 // # Concurrency
 //
 // The functions may run at the same time on storage that nobody writes to. A
@@ -67,8 +70,8 @@
 // # Kernels
 //
 // The loops are assembly on amd64, for AVX2 and for AVX-512, chosen once by what
-// the processor can do; elsewhere, arm64 included, and with the build tag purego
-// they are Go. All of them are run against the same tests. They prefetch a page
+// the processor can do; elsewhere and with the build tag purego
+// they are Go, and so they are on arm64, except the one that counts. All of them are run against the same tests. They prefetch a page
 // ahead. Rows that adjoin in the destination are streamed from 64 bytes on with
 // AVX-512, which puts the lines that two rows share together in registers;
 // others, and all unaligned ones with AVX2, from 768 bytes on, as measured with

@@ -129,6 +129,51 @@ func BenchmarkSumAgainstPack(b *testing.B) {
 	})
 }
 
+// BenchmarkCountAgainstNone packs and sums up through a chunk of 2 MiB, as a save does,
+// counting what isn't finite and not, by each set of kernels: packed, and saved, which is
+// that with a write of each chunk to a file in memory whose pages exist.
+func BenchmarkCountAgainstNone(b *testing.B) {
+	file, err := os.CreateTemp("/dev/shm", "pack-bench-")
+	if err != nil {
+		b.Skip(err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	chunk := Bytes(onesOf(2 << 20 / 8))
+	sum, count := NewChecksum(floorBytes), NewChecksum(floorBytes)
+	count.CountNonFinite()
+	before := kernels
+	defer func() { kernels = before }()
+	for _, k := range available() {
+		b.Run(k.name, func(b *testing.B) {
+			kernels = k
+			forEachFloor(b, func(b *testing.B, l Layout, storage []float64) {
+				move := func(sum *Checksum, write bool) func() error {
+					return func() error {
+						sum.Reset(floorBytes)
+						return chunks(l, chunk, func(p []byte, first int64) error {
+							err := PackSum(p, storage, l, first, sum, 8*first)
+							if err == nil && write {
+								_, err = file.WriteAt(p, 8*first)
+							}
+							return err
+						})
+					}
+				}
+				for _, way := range []string{"packed", "saved"} {
+					b.Run(way, func(b *testing.B) {
+						none, some := move(sum, way == "saved"), move(count, way == "saved")
+						if err := none(); err != nil { // so that the pages exist
+							b.Fatal(err)
+						}
+						inTurns(b, floorBytes, none, contestant{"count", some})
+					})
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkFileAgainstWrite packs, sums up and writes chunk by chunk into a file
 // in memory whose pages exist, and compares with writes of the same size out of
 // one large buffer.

@@ -36,9 +36,9 @@ type kernelSet struct {
 
 	// copySumRows, which a set may lack, is copyRows of rows that are whole
 	// multiples of sumBlock. It also moves sum forward over what it copies:
-	// sum has the same remainder as all bytes so far. And it returns what
-	// nonFinite would for all of it.
-	copySumRows func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64) int
+	// sum has the same remainder as all bytes so far. If it is to count, it returns
+	// what nonFinite would for all of them.
+	copySumRows func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64, count bool) int
 
 	// nonFinite counts the NaNs and infinities among the little-endian float64
 	// numbers that b consists of.

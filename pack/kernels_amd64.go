@@ -29,7 +29,7 @@ func exactAVX512(src []byte) int
 func foldAVX512(r uint64, p []byte, ahead *byte, keys *[16]uint64, rest *[16]byte)
 
 //go:noescape
-func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum, keys *[16]uint64) int
+func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum, keys *[16]uint64, count bool) int
 
 //go:noescape
 func nonFiniteAVX512(b []byte) int
@@ -84,8 +84,8 @@ var withFold = func() kernelSet {
 	k := avx512
 	k.name = "AVX-512, VPCLMULQDQ"
 	k.remainder = remainderAVX512
-	k.copySumRows = func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64) int {
-		return copySumRowsAVX512(dst, src, n, dstRow, srcRow, rows, sum, &foldKeys)
+	k.copySumRows = func(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64, count bool) int {
+		return copySumRowsAVX512(dst, src, n, dstRow, srcRow, rows, sum, &foldKeys, count)
 	}
 	return k
 }()

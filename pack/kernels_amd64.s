@@ -1010,53 +1010,71 @@ done:
 	VZEROUPPER
 	RET
 
-// func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64, keys *[16]uint64) int
+// COPYSUM copies 128 bytes from R11 to R12 and moves Z2 and Z3 over them. They stay in
+// Z0 and Z1.
+#define COPYSUM \
+	PREFETCHNTA (AHEAD+0)(R11)         \
+	PREFETCHNTA (AHEAD+64)(R11)        \
+	VMOVDQU64   0(R11), Z0             \
+	VMOVDQU64   64(R11), Z1            \
+	VMOVDQU64   Z0, 0(R12)             \
+	VMOVDQU64   Z1, 64(R12)            \
+	VPCLMULQDQ  $0x00, Z16, Z2, Z4     \
+	VPCLMULQDQ  $0x11, Z16, Z2, Z2     \
+	VPCLMULQDQ  $0x00, Z16, Z3, Z5     \
+	VPCLMULQDQ  $0x11, Z16, Z3, Z3     \
+	VPTERNLOGQ  $0x96, Z0, Z4, Z2      \
+	VPTERNLOGQ  $0x96, Z1, Z5, Z3
+
+// func copySumRowsAVX512(dst, src []byte, n, dstRow, srcRow, rows int, sum *[16]uint64, keys *[16]uint64, count bool) int
 //
 // n is a multiple of 128, and not 0.
-TEXT ·copySumRowsAVX512(SB), NOSPLIT, $0-104
+TEXT ·copySumRowsAVX512(SB), NOSPLIT, $0-112
 	ROWS
-	VPTERNLOGD      $0xff, Z20, Z20, Z20
-	VPXORQ          Z21, Z21, Z21
-	VPXORQ          Z23, Z23, Z23
 	MOVQ            sum+80(FP), AX
 	MOVQ            keys+88(FP), BX
 	VMOVDQU64       0(AX), Z2
 	VMOVDQU64       64(AX), Z3
 	VBROADCASTI32X4 32(BX), Z16     // 128 bytes
+	VPTERNLOGD      $0xff, Z20, Z20, Z20
+	VPXORQ          Z21, Z21, Z21
+	VPXORQ          Z23, Z23, Z23
+	MOVBLZX         count+96(FP), BX
 
 row:
-	MOVQ SI, R11
-	MOVQ DI, R12
-	MOVQ DX, CX
+	MOVQ  SI, R11
+	MOVQ  DI, R12
+	MOVQ  DX, CX
+	TESTL BX, BX
+	JNE   count
 
 loop:
-	PREFETCHNTA (AHEAD+0)(R11)
-	PREFETCHNTA (AHEAD+64)(R11)
-	VMOVDQU64   0(R11), Z0
-	VMOVDQU64   64(R11), Z1
-	VMOVDQU64   Z0, 0(R12)
-	VMOVDQU64   Z1, 64(R12)
-	VPCLMULQDQ  $0x00, Z16, Z2, Z4
-	VPCLMULQDQ  $0x11, Z16, Z2, Z2
-	VPCLMULQDQ  $0x00, Z16, Z3, Z5
-	VPCLMULQDQ  $0x11, Z16, Z3, Z3
-	VPTERNLOGQ  $0x96, Z0, Z4, Z2
-	VPTERNLOGQ  $0x96, Z1, Z5, Z3
+	COPYSUM
+	ADDQ $128, R11
+	ADDQ $128, R12
+	SUBQ $128, CX
+	JNE  loop
+	JMP  next
+
+count:
+	COPYSUM
 	NONFINITE(Z0, K1, Z21)
 	NONFINITE(Z1, K2, Z23)
-	ADDQ        $128, R11
-	ADDQ        $128, R12
-	SUBQ        $128, CX
-	JNE         loop
-	ADDQ        R9, SI
-	ADDQ        R8, DI
-	DECQ        R10
-	JNE         row
-	VMOVDQU64   Z2, 0(AX)
-	VMOVDQU64   Z3, 64(AX)
-	VPADDQ      Z23, Z21, Z21
+	ADDQ $128, R11
+	ADDQ $128, R12
+	SUBQ $128, CX
+	JNE  count
+
+next:
+	ADDQ      R9, SI
+	ADDQ      R8, DI
+	DECQ      R10
+	JNE       row
+	VMOVDQU64 Z2, 0(AX)
+	VMOVDQU64 Z3, 64(AX)
+	VPADDQ    Z23, Z21, Z21
 	LANES
-	MOVQ        CX, ret+96(FP)
+	MOVQ      CX, ret+104(FP)
 	VZEROUPPER
 	RET
 

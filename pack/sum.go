@@ -128,10 +128,7 @@ const sumPiece = 16 << 10
 func (c *Checksum) move(dst, src []byte, n, dstRow, srcRow, rows int, packed []byte) {
 	if body := n &^ (sumBlock - 1); kernels.copySumRows != nil && body > 0 && (body == n || rows == 1) {
 		c.fold()
-		found := kernels.copySumRows(dst, src, body, dstRow, srcRow, rows, &c.folded)
-		if c.counts {
-			c.nonFinite += int64(found)
-		}
+		c.nonFinite += int64(kernels.copySumRows(dst, src, body, dstRow, srcRow, rows, &c.folded, c.counts))
 		if body == n {
 			return
 		}
