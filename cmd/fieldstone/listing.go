@@ -292,19 +292,27 @@ var errNoBundles = fmt.Errorf("%w, nor a directory of them", errNeither)
 // the states of the entries tell.
 type restart struct {
 	from   string   // name of the bundle; empty: none
-	passed []string // damaged bundles above it
+	passed []string // bundles above it that are damaged or not finite
 	cause  error    // why the restart would fail
 	fresh  bool     // there are no bundles: a fresh start
+
+	notFinite bool // no good bundle is finite
 }
 
 func latest(entries []*entry) restart {
 	var r restart
+	var notFinites []*entry
 	for _, e := range entries {
 		if e.kind != kindBundle || e.step < 0 {
 			continue
 		}
 		switch e.state {
 		case stateGood:
+			if notFinite(e.info.Metadata) != "" {
+				notFinites = append(notFinites, e)
+				r.passed = append(r.passed, e.name)
+				continue
+			}
 			r.from = e.name
 			return r
 		case stateBad:
@@ -313,6 +321,11 @@ func latest(entries []*entry) restart {
 			r.cause = fmt.Errorf("%s: %s", e.name, reason(e.path, e.cause))
 			return r
 		}
+	}
+	if len(notFinites) > 0 {
+		r.from, r.notFinite = notFinites[0].name, true
+		r.passed = r.passed[:slices.Index(r.passed, r.from)]
+		return r
 	}
 	if len(r.passed) > 0 {
 		r.cause = fmt.Errorf("none of the %s is good", count(int64(len(r.passed)), "bundle"))

@@ -57,17 +57,18 @@ type listing struct {
 
 // listedEntry has null for what isn't known or makes no sense.
 type listedEntry struct {
-	Name      string     `json:"name"`
-	NameBytes []byte     `json:"name_bytes,omitempty"`
-	Kind      kind       `json:"kind"`
-	State     state      `json:"state"`
-	Checked   *string    `json:"checked"`
-	Error     *string    `json:"error"`
-	Reason    *string    `json:"reason"` // why it was set aside, or is left over
-	Increment *int64     `json:"accepted_increment"`
-	Time      *number    `json:"accepted_time"`
-	Bytes     *int64     `json:"bytes"`
-	Created   *time.Time `json:"created"`
+	Name      string           `json:"name"`
+	NameBytes []byte           `json:"name_bytes,omitempty"`
+	Kind      kind             `json:"kind"`
+	State     state            `json:"state"`
+	Checked   *string          `json:"checked"`
+	Error     *string          `json:"error"`
+	Reason    *string          `json:"reason"` // why it was set aside, or is left over
+	Increment *int64           `json:"accepted_increment"`
+	Time      *number          `json:"accepted_time"`
+	Bytes     *int64           `json:"bytes"`
+	Created   *time.Time       `json:"created"`
+	NonFinite map[string]int64 `json:"non_finite"`
 }
 
 type listedRestart struct {
@@ -169,6 +170,7 @@ func newListing(dir string, entries []*entry, verify bool) listing {
 			if m.Writer != nil && !m.Writer.Created.IsZero() {
 				j.Created = &m.Writer.Created
 			}
+			j.NonFinite = nonFinite(m)
 		}
 		l.Entries = append(l.Entries, j)
 	}
@@ -241,6 +243,9 @@ func (e *entry) note(entries []*entry, verify bool) string {
 	case e.isBundle() && !e.info.Checksums:
 		notes = append(notes, "no checksums")
 	}
+	if text := notFinite(e.info.Metadata); text != "" {
+		notes = append(notes, text)
+	}
 	if n := e.info.Metadata.AcceptedIncrement; e.known() && e.step >= 0 && n != e.step {
 		notes = append(notes, fmt.Sprintf("named %s, but of increment %d", publish.StepName(e.step), n))
 	}
@@ -256,6 +261,9 @@ func (r restart) String(verified bool) string {
 		s = fmt.Sprintf(`"latest" fails: %v`, r.cause)
 	default:
 		s = fmt.Sprintf(`"latest" restarts from %s`, r.from)
+		if r.notFinite {
+			s += ", which is not finite"
+		}
 		if len(r.passed) > 0 {
 			s += ", passing over " + strings.Join(r.passed, ", ")
 		}

@@ -107,10 +107,11 @@ type shownBoundary struct {
 }
 
 type shownField struct {
-	ID    string      `json:"id"`
-	Cells int64       `json:"cells"`
-	Bytes int64       `json:"bytes"`
-	Stats *shownStats `json:"stats,omitempty"`
+	ID        string      `json:"id"`
+	Cells     int64       `json:"cells"`
+	Bytes     int64       `json:"bytes"`
+	NonFinite *int64      `json:"non_finite"` // null if nobody has counted
+	Stats     *shownStats `json:"stats,omitempty"`
 }
 
 type shownStats struct {
@@ -214,7 +215,11 @@ func newShownMetadata(m publish.Metadata) *shownMetadata {
 		Fields:        []shownField{},
 	}
 	for _, id := range m.Fields {
-		s.Fields = append(s.Fields, shownField{ID: id, Cells: m.Domain.Cells(), Bytes: 8 * m.Domain.Cells()})
+		f := shownField{ID: id, Cells: m.Domain.Cells(), Bytes: 8 * m.Domain.Cells()}
+		if counts := nonFinite(m); counts != nil {
+			f.NonFinite = pointer(counts[id])
+		}
+		s.Fields = append(s.Fields, f)
 	}
 	if m.BoundaryConditions != nil {
 		s.Boundaries = []shownBoundary{}
@@ -305,6 +310,9 @@ func (s *shown) write(a *app) {
 		t.row(row...)
 	}
 	t.write(a.out, "  ")
+	if text := notFinite(m); text != "" {
+		fmt.Fprintln(a.out, oneLine(text))
+	}
 }
 
 func (s *shown) size() string {

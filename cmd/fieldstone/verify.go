@@ -63,6 +63,18 @@ type verdict struct {
 	// Unlisted are files of fields that the metadata don't list: nobody reads them.
 	Unlisted      []string `json:"unlisted,omitempty"`
 	UnlistedBytes [][]byte `json:"unlisted_bytes,omitempty"`
+	// NonFinite has the counts of fields with cells that are NaN or infinite; null if
+	// nobody has counted.
+	NonFinite map[string]int64 `json:"non_finite"`
+	notFinite string           // the same in words
+}
+
+// note is what the line of a good bundle ends with.
+func (v verdict) note() string {
+	if v.notFinite == "" {
+		return ""
+	}
+	return "; " + v.notFinite
 }
 
 // fault is a damaged file. A fault of the bundle as a whole has no file.
@@ -221,6 +233,7 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		Unlisted:      info.Unlisted,
 		UnlistedBytes: anyNotUTF8(info.Unlisted),
 	}
+	v.NonFinite, v.notFinite = nonFinite(info.Metadata), notFinite(info.Metadata)
 	if info.Metadata.FormatVersion != 0 {
 		v.Files = 1 + len(info.Metadata.Fields)
 		for _, there := range []bool{info.Sidecar, info.Checksums} {
@@ -263,7 +276,7 @@ func (v verdict) String() string {
 	case v.State != stateGood:
 		return fmt.Sprintf("%s: %s", v.Path, v.State)
 	case v.Checked == bySize:
-		return fmt.Sprintf("%s: good by size, it has no checksums (%s, %s)", v.Path, count(int64(v.Files), "file"), humanSize(v.Bytes))
+		return fmt.Sprintf("%s: good by size, it has no checksums (%s, %s)%s", v.Path, count(int64(v.Files), "file"), humanSize(v.Bytes), v.note())
 	}
-	return fmt.Sprintf("%s: good (%s, %s)", v.Path, count(int64(v.Files), "file"), humanSize(v.Bytes))
+	return fmt.Sprintf("%s: good (%s, %s)%s", v.Path, count(int64(v.Files), "file"), humanSize(v.Bytes), v.note())
 }
