@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // spoil makes the given numbers of cells of fields NaN or infinite, the first ones in
@@ -370,12 +372,16 @@ func TestAPolicyForAFieldThatTheSolverDoesNotHave(t *testing.T) {
 func TestWhatLatestTakesWhenBundlesAreNotFinite(t *testing.T) {
 	some := map[string]int{"phi": 1}
 	forget := func(t testing.TB, fsys vfs.FS, bundle string) { // as older writers do
+		var text []byte
 		damage(t, fsys, bundle+"/metadata.json", func(d []byte) []byte {
 			head, rest, _ := strings.Cut(string(d), `"non_finite"`)
 			_, rest, _ = strings.Cut(rest, "}")
-			return []byte(strings.TrimRight(head, " \n,") + rest)
+			text = []byte(strings.TrimRight(head, " \n,") + rest)
+			return text
 		})
-		damage(t, fsys, bundle+"/checksums.txt", func([]byte) []byte { return nil })
+		damage(t, fsys, bundle+"/checksums.txt", func(d []byte) []byte {
+			return append(formatChecksums([]fileChecksum{{metadataFile, pack.Sum(text)}}), d[bytes.IndexByte(d, '\n')+1:]...)
+		})
 	}
 	for _, c := range []struct {
 		name    string
