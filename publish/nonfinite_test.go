@@ -177,7 +177,7 @@ func TestPoliciesForCellsThatAreNotFinite(t *testing.T) {
 		{"refuse all but one", map[string]int{"phi": 2}, []Option{NonFinite(RefuseNonFinite, map[string]NonFinitePolicy{"phi": IgnoreNonFinite})}, "", ""},
 		{"an unknown policy", nil, []Option{NonFinite("wran", nil)}, `publish /b: rank 0: invalid input: NonFinite: "wran": want "warn", "refuse" or "ignore"`, ""},
 		{"an unknown policy of a field", nil, []Option{NonFinite("", map[string]NonFinitePolicy{"phi": ""})},
-			`publish /b: rank 0: invalid input: NonFinite.phi: "": want "warn", "refuse" or "ignore"`, ""},
+			`publish /b: rank 0: invalid input: NonFinite: field "phi": "": want "warn", "refuse" or "ignore"`, ""},
 		{"a field that there isn't", nil, []Option{NonFinite("", map[string]NonFinitePolicy{"psi": WarnNonFinite})},
 			`publish /b: rank 0: invalid input: NonFinite: field "psi" is not one of ["phi" "T"]`, ""},
 	} {
@@ -231,7 +231,7 @@ func TestConfigurationsOfCellsThatAreNotFinite(t *testing.T) {
 		`{"checkpoint": {"non_finite": "refsue"}}`:                    `checkpoint.non_finite: "refsue": want "warn", "refuse" or "ignore"`,
 		`{"checkpoint": {"non_finite": true}}`:                        "checkpoint.non_finite: is a JSON bool, want a string",
 		`{"checkpoint": {"non_finite_fields": "ignore"}}`:             "checkpoint.non_finite_fields: is a JSON string, want an object",
-		`{"checkpoint": {"non_finite_fields": {"mask": "ingore"}}}`:   `checkpoint.non_finite_fields.mask: "ingore": want`,
+		`{"checkpoint": {"non_finite_fields": {"mask": "ingore"}}}`:   `checkpoint.non_finite_fields: field "mask": "ingore": want`,
 		`{"checkpoint": {"non_finite_fields": {"a/b": "ignore"}}}`:    "checkpoint.non_finite_fields: field id",
 		`{"checkpoint": {"non_finite_fields": {"mask": ["ignore"]}}}`: "checkpoint.non_finite_fields",
 	} {

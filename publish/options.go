@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
@@ -61,9 +62,10 @@ var silent = slog.New(slog.DiscardHandler)
 
 func newOptions(opts []Option) (options, error) {
 	o := options{
-		fs:       vfs.OS,
-		log:      silent,
-		stepping: new(sync.Mutex),
+		fs:        vfs.OS,
+		log:       silent,
+		stepping:  new(sync.Mutex),
+		nonFinite: fieldPolicies("", nil, nonfinite.Keys{}),
 	}
 	for _, f := range opts {
 		if f == nil {

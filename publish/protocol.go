@@ -83,7 +83,7 @@ func (p *publication) agree(ctx context.Context, inputs []entry, invalid error, 
 		{"the policy for cells that aren't finite", p.o.nonFinite.String()},
 	}
 	if invalid == nil {
-		invalid = p.o.nonFinite.check(p.meta.Fields)
+		invalid = p.o.nonFinite.Check(p.meta.Fields)
 	}
 	if invalid == nil {
 		var text []byte

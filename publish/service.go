@@ -81,8 +81,7 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 		s.own = NewPlans()
 		s.opts = append(slices.Clip(opts), Reuse(s.own))
 	}
-	s.policies()
-	err = cmp.Or(err, cfg.Validate())
+	err = cmp.Or(err, cfg.Validate(), s.policies())
 	if cfg.Checkpoint.Keep > 0 && s.o.durability != Full {
 		err = cmp.Or(err, errors.New("checkpoint.keep: without durability no bundle may replace an older one"))
 	}

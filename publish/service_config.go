@@ -146,7 +146,8 @@ func (c Config) Validate() error {
 			return fmt.Errorf("checkpoint.on_signal[%d]: %w", i, err)
 		}
 	}
-	return nonFinitePolicies{rest: k.NonFinite, fields: k.NonFiniteFields, key: keyNonFiniteFields}.validate(keyNonFinitePolicy)
+	_, err := k.nonFinite()
+	return err
 }
 
 // off reports whether the service saves nothing.

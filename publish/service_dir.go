@@ -198,7 +198,7 @@ func (d checkpoints) prune(newest int64, keep int) error {
 			}
 			continue
 		}
-		newestFinite := !finite && d.o.nonFinite.notFinite(b.info.Metadata) == ""
+		newestFinite := !finite && d.o.notFinite(b.info.Metadata) == ""
 		finite = finite || newestFinite
 		if good++; good <= keep || newestFinite {
 			continue
