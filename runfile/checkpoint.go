@@ -22,7 +22,8 @@ import (
 //
 // A failure before the new checkpoint has its name changes neither of the two. If the
 // program is killed, the last checkpoint or the previous one can be read at any time.
-// One that can't be read doesn't become the previous one.
+// One that can't be read doesn't become the previous one, nor does one that is not finite
+// replace a previous one that is, by what [Checkpoint.NonFinite] of the two says.
 //
 // The file and the version of the checkpoint play no part.
 func WriteCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, opts ...Option) error {
@@ -65,7 +66,7 @@ func (k *Checkpoint) check() error {
 			return fmt.Errorf("%w: a bundle is named for %q, which is no field", ErrInput, name)
 		}
 	}
-	return nil
+	return k.checkNonFinite()
 }
 
 func writeRotating(ctx context.Context, dir, name string, k *Checkpoint, o *options) error {
@@ -73,13 +74,13 @@ func writeRotating(ctx context.Context, dir, name string, k *Checkpoint, o *opti
 	if err != nil {
 		return err
 	}
-	return publishCheckpoint(ctx, dir, name, tmp, o)
+	return publishCheckpoint(ctx, dir, name, tmp, k.policies, o)
 }
 
 // publishCheckpoint makes the temporary file, which is complete, the last checkpoint.
-func publishCheckpoint(ctx context.Context, dir, name, tmp string, o *options) error {
+func publishCheckpoint(ctx context.Context, dir, name, tmp string, p unknownPolicies, o *options) error {
 	last, previous := CheckpointFile(dir, name), PreviousFile(dir, name)
-	err := rotate(o.fsys, tmp, last, previous, func() (bool, error) { return isCheckpoint(ctx, last) })
+	err := rotate(o.fsys, tmp, last, previous, func() (bool, error) { return worthKeeping(ctx, last, previous, p, o) })
 	if err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
 	}
@@ -108,16 +109,24 @@ func reserveCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, o *
 	return *own.reserved, err
 }
 
-// completeCheckpoint publishes a checkpoint whose fields have come to their place.
-func completeCheckpoint(ctx context.Context, dir, name, tmp string, o *options) error {
-	err := change(tmp, complete)
+// completeCheckpoint publishes a checkpoint whose fields have come to their place. counts
+// are what k.NonFinite has more than it had when its place was made.
+func completeCheckpoint(ctx context.Context, dir, name, tmp string, k *Checkpoint, counts map[string]int64, o *options) error {
+	err := change(tmp, func(f *h5.File) error {
+		if k.NonFinite != nil {
+			if err := writeNonFinite(f, counts); err != nil {
+				return err
+			}
+		}
+		return complete(f)
+	})
 	if err == nil {
 		err = syncFile(o.fsys, tmp)
 	}
 	if err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
 	}
-	return publishCheckpoint(ctx, dir, name, tmp, o)
+	return publishCheckpoint(ctx, dir, name, tmp, k.policies, o)
 }
 
 // rotate makes last the previous file, if it is worth it, and the temporary one last.
@@ -195,6 +204,11 @@ func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options)
 	if err := writeRoot(ctx, f, k.solution(), &own, k.Bundles); err != nil {
 		return err
 	}
+	if k.NonFinite != nil {
+		if err := writeNonFinite(f, k.NonFinite); err != nil {
+			return err
+		}
+	}
 	if err := f.CreateGroup("checkpoint"); err != nil {
 		return err
 	}
@@ -258,6 +272,9 @@ func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Check
 	}
 	k := s.stored(0)
 	k.Bundles = bundles
+	if k.NonFinite, err = readNonFinite(f, r); err != nil {
+		return nil, err
+	}
 	time, err := readScalar[float64](f, "checkpoint/time")
 	if err != nil {
 		return nil, err

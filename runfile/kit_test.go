@@ -148,7 +148,7 @@ func same(t *testing.T, what string, got, want any) {
 	options := cmp.Options{
 		cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
 		cmpopts.IgnoreFields(Solution{}, "Files", "Version", "units", "origins"),
-		cmpopts.IgnoreFields(Checkpoint{}, "File", "Version", "Previous", "units", "origin", "output"),
+		cmpopts.IgnoreFields(Checkpoint{}, "File", "Version", "Previous", "units", "origin", "output", "policies"),
 	}
 	if diff := cmp.Diff(want, got, options); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -87,10 +88,11 @@ type Session struct {
 	reserved  int   // states of fields that are in the working file alone
 	working   place // that file, on rank 0
 
-	seen     stopFlags // reasons that this rank saw
-	stop     stopFlags // those that are known on all ranks
-	fileSeen time.Time // when rank 0 last looked for the stop file
-	last     struct {  // checkpoint of this segment, or what it began with
+	seen     stopFlags        // reasons that this rank saw
+	stop     stopFlags        // those that are known on all ranks
+	fileSeen time.Time        // when rank 0 last looked for the stop file
+	before   map[string]int64 // numbers that aren't finite, of that checkpoint, on rank 0
+	last     struct {         // checkpoint of this segment, or what it began with
 		accepted int64
 		time     float64
 		wall     time.Time
@@ -398,7 +400,7 @@ func (s *Session) saveFields(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		err = s.fields.write(ctx, &p)
+		_, err = s.fields.write(ctx, &p)
 	}
 	if err != nil {
 		return s.discard(err)
@@ -453,6 +455,10 @@ func (s *Session) usable(state []float64) error {
 // stepper gives the record of what the stepper carries; it is called, on all ranks,
 // only when a checkpoint is written, and rank 0's record counts. State is read after it,
 // so it may fill state too. A nil stepper carries nothing.
+//
+// A state with numbers that are NaN or infinite is a warning, when an unknown has more of
+// them than at the checkpoint before; or, if they are to be refused, the error
+// [ErrNonFinite]. Nothing has been written then, unless a bundle has them.
 //
 // An error of writing leaves the session as it was: the next call tries again. What
 // becomes of saved states of fields then is said at SaveState.
@@ -528,8 +534,15 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 	})
 	if err != nil {
 		err = fmt.Errorf("record of the stepper: %w", err)
+	} else if s.c.Rank() == 0 {
+		k.policies = s.cfg.policies()
+		k.NonFinite = s.cfg.Layout.nonFinite(state)
+		err = s.refuse(k.NonFinite)
 	}
 	if err := s.c.Agree(ctx, err); err != nil {
+		return err
+	}
+	if err := s.refuseFields(ctx); err != nil {
 		return err
 	}
 	if err := s.writeSegment(ctx); err != nil {
@@ -541,6 +554,7 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 	if err := s.writeCheckpoint(ctx, &k); err != nil {
 		return err
 	}
+	s.noteWritten(k.NonFinite)
 	s.written, s.dirty = true, true // the segment's record tells of the checkpoint
 	s.last.accepted, s.last.time, s.last.wall = s.accepted, s.time, s.now()
 	return nil
@@ -557,6 +571,10 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 		k.SavedCount = s.start.Saved + s.saved
 		k.Summary = s.summary
 		k.Updates = slices.Clone(s.updates)
+		maps.Copy(k.NonFinite, inBundles(s.store.filesystem(), s.cfg.Directory, k.Bundles))
+		if err = s.refuse(k.NonFinite); err != nil {
+			return err
+		}
 		if inFile {
 			p, err = s.store.reserveCheckpoint(ctx, k)
 			return err
@@ -566,10 +584,14 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 	if err != nil || !inFile {
 		return err
 	}
-	if err = s.fields.write(ctx, &p); err == nil {
+	counts, err := s.fields.write(ctx, &p)
+	if err == nil {
 		err = s.fields.sync(ctx, &p)
 	}
-	err = s.c.OnRoot(ctx, err, func() error { return s.store.completeCheckpoint(ctx) })
+	err = s.c.OnRoot(ctx, err, func() error {
+		maps.Copy(k.NonFinite, counts)
+		return s.store.completeCheckpoint(ctx, k, counts)
+	})
 	if err != nil && s.c.Rank() == 0 {
 		if err := s.store.discardCheckpoint(); err != nil {
 			s.log.Warn("the working file of the checkpoint is left", "error", err)

@@ -116,6 +116,12 @@ type CheckpointConfig struct {
 	// WallTime is the time on rank 0's clock from the end of one checkpoint, or of
 	// Open, until the next is due.
 	WallTime time.Duration
+
+	// NonFinite says what becomes of a state with numbers that are NaN or infinite;
+	// empty stands for [WarnNonFinite]. NonFiniteUnknowns says so for some unknowns, by
+	// their names. What a bundle holds is judged by the bundle's metadata.
+	NonFinite         NonFinitePolicy
+	NonFiniteUnknowns map[string]NonFinitePolicy
 }
 
 // A StopConfig says what ends a segment before the run's end.
@@ -149,7 +155,7 @@ const fileEvery = time.Second
 // validate reports what can't be. The error matches ErrInput.
 func (c *Config) validate() error {
 	for _, check := range []func() error{
-		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits, c.checkFields,
+		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits, c.checkFields, c.checkPolicies,
 	} {
 		if err := check(); err != nil && !errors.Is(err, ErrInput) {
 			return fmt.Errorf("%w: %w", ErrInput, err)
@@ -260,7 +266,7 @@ func (c *Config) checkLimits() error {
 	switch {
 	case !(k.Interval >= 0) || math.IsInf(k.Interval, 0):
 		return fmt.Errorf("Checkpoint.Interval is %v, must be a span of time", k.Interval)
-	case k.Off && (k.Steps != 0 || k.Interval != 0 || k.WallTime != 0):
+	case k.Off && (k.Steps != 0 || k.Interval != 0 || k.WallTime != 0 || k.NonFinite != "" || k.NonFiniteUnknowns != nil):
 		return errors.New("Checkpoint.Off excludes its other settings")
 	}
 	for i, name := range c.Stop.Signals {

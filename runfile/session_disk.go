@@ -223,12 +223,12 @@ func (d *disk) reserveCheckpoint(ctx context.Context, k *Checkpoint) (place, err
 	return p, err
 }
 
-func (d *disk) completeCheckpoint(ctx context.Context) error {
+func (d *disk) completeCheckpoint(ctx context.Context, k *Checkpoint, counts map[string]int64) error {
 	o, err := d.options()
 	if err != nil {
 		return err
 	}
-	return completeCheckpoint(ctx, d.dir, d.name, d.checkpointTmp, o)
+	return completeCheckpoint(ctx, d.dir, d.name, d.checkpointTmp, k, counts, o)
 }
 
 func (d *disk) discardCheckpoint() error {

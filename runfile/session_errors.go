@@ -22,6 +22,9 @@ var (
 	// ErrOutOfStep: the ranks don't make the same calls. The session is of no more
 	// use than to be closed.
 	ErrOutOfStep = errors.New("the ranks are out of step")
+	// ErrNonFinite: the state has numbers that are NaN or infinite, and the policy is to
+	// refuse them ([RefuseNonFinite]). The checkpoints are as they were.
+	ErrNonFinite = errors.New("NaN or infinite numbers are refused")
 	// ErrStopped: the session has told the caller to stop, or was closed.
 	ErrStopped = errors.New("the session has ended")
 )
@@ -35,6 +38,7 @@ func init() {
 		"ErrUnreadable":    ErrUnreadable,
 		"ErrResume":        ErrResume,
 		"ErrOutOfStep":     ErrOutOfStep,
+		"ErrNonFinite":     ErrNonFinite,
 		"ErrStopped":       ErrStopped,
 		"ErrNoHDF5":        ErrNoHDF5,
 		"ErrVersion":       ErrVersion,

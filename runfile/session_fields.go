@@ -305,14 +305,15 @@ func (b *fieldBricks) plan(ctx context.Context, key planKey, s stretch) (*brick.
 	return p, err
 }
 
-// write moves the cells of fields to the place that rank 0 has, as they are now.
-func (b *fieldBricks) write(ctx context.Context, from *place) error {
+// write moves the cells of fields to the place that rank 0 has, as they are now, and
+// counts those that are NaN or infinite.
+func (b *fieldBricks) write(ctx context.Context, from *place) (counts map[string]int64, err error) {
 	var p place
 	if err := b.share(ctx, from, &p); err != nil {
-		return err
+		return nil, err
 	}
 	sources := map[string]pack.Source{}
-	err := comm.Protect(func() error {
+	err = comm.Protect(func() error {
 		for _, f := range p.Fields {
 			var err error
 			if sources[f.Name], err = b.known[f.Name].field.Source(); err != nil {
@@ -322,9 +323,10 @@ func (b *fieldBricks) write(ctx context.Context, from *place) error {
 		return nil
 	})
 	if err := b.c.Agree(ctx, err); err != nil {
-		return err
+		return nil, err
 	}
-	return b.each(ctx, &p, func(plan *brick.Plan, list []stretch) error {
+	counts = map[string]int64{}
+	err = b.each(ctx, &p, func(plan *brick.Plan, list []stretch) error {
 		var jobs []brick.WriteJob
 		for _, s := range list {
 			source := sources[s.name]
@@ -333,9 +335,16 @@ func (b *fieldBricks) write(ctx context.Context, from *place) error {
 			}
 			jobs = append(jobs, brick.WriteJob{Name: fmt.Sprintf("field %q", s.name), Path: p.Path, Source: source, Within: true, Offset: s.Offset})
 		}
-		_, err := plan.Write(onedir.Checked(ctx), jobs)
-		return err
+		sums, err := plan.Write(onedir.Checked(ctx), jobs)
+		if err != nil {
+			return err
+		}
+		for i, s := range list {
+			counts[s.name] += sums[i].NonFinite
+		}
+		return nil
 	})
+	return counts, err
 }
 
 // share gives what rank 0 has to all ranks.

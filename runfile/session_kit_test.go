@@ -149,8 +149,10 @@ func (m *memory) segment(number int) (segmentFile, error) {
 func (m *memory) reserveCheckpoint(context.Context, *Checkpoint) (place, error) {
 	return place{}, errors.ErrUnsupported
 }
-func (m *memory) completeCheckpoint(context.Context) error { return errors.ErrUnsupported }
-func (m *memory) discardCheckpoint() error                 { return errors.ErrUnsupported }
+func (m *memory) completeCheckpoint(context.Context, *Checkpoint, map[string]int64) error {
+	return errors.ErrUnsupported
+}
+func (m *memory) discardCheckpoint() error { return errors.ErrUnsupported }
 
 // memorySegment holds the output of a segment.
 type memorySegment struct {
@@ -200,7 +202,8 @@ func (m *memory) writeCheckpoint(_ context.Context, k *Checkpoint) error {
 		for _, u := range k.Layout.Unknowns {
 			c.units[u.Name] = u.Unit
 		}
-		if m.last != nil {
+		bad := func(k *Checkpoint) bool { return k.policies.NotFinite(k.Layout.names(), k.NonFinite) != "" }
+		if m.last != nil && !(bad(m.last) && m.prev != nil && !bad(m.prev)) {
 			m.prev = m.last
 		}
 		m.last = &c

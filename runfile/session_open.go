@@ -42,6 +42,9 @@ import (
 // earlier one is computed again; its files are renamed to <file>.superseded before the
 // segment replaces them.
 //
+// A checkpoint that is not finite is likewise passed over if the one before is, and
+// otherwise taken, with a warning; see [CheckpointConfig].
+//
 // The stored cells of fields are given to Config.Fields last, when everything else is
 // known to be right and all cells fit. If the file can't be read then, they are
 // undefined.
@@ -114,7 +117,10 @@ func (s *Session) open(ctx context.Context) error {
 		if err := s.lock(); err != nil {
 			return err
 		}
-		return s.plan(ctx)
+		if err := s.plan(ctx); err != nil {
+			return err
+		}
+		return s.preferFinite(ctx)
 	})
 	if err != nil {
 		return err
@@ -191,6 +197,7 @@ func (c *Config) inputs(settings record.Record) []input {
 		{"the updates", fmt.Sprintf("%q", c.Updates)},
 		{"whether it is deterministic", strconv.FormatBool(c.Setup.Deterministic)},
 		{"whether there is a bundle", strconv.FormatBool(c.Bundle != nil)},
+		{"the policy for numbers that aren't finite", c.policies().String()},
 		{"whether bundles are loaded", strconv.FormatBool(c.LoadBundle != nil)},
 	}
 	for _, u := range c.Layout.Unknowns {
@@ -380,6 +387,7 @@ func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Chec
 
 // resume begins with a stored state.
 func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
+	s.before = from.NonFinite
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w from %s: %s", ErrResume, from.File, fmt.Sprintf(format, args...))
 	}

@@ -35,9 +35,9 @@ type store interface {
 
 	// reserveCheckpoint makes a checkpoint that lacks the cells of its fields, and
 	// says where they are to go. completeCheckpoint publishes it when they are there,
-	// discardCheckpoint removes it.
+	// with how many of them are NaN or infinite, discardCheckpoint removes it.
 	reserveCheckpoint(ctx context.Context, k *Checkpoint) (place, error)
-	completeCheckpoint(ctx context.Context) error
+	completeCheckpoint(ctx context.Context, k *Checkpoint, counts map[string]int64) error
 	discardCheckpoint() error
 
 	// filesystem is where all ranks find the files, directory where they are in it; empty

@@ -82,10 +82,14 @@ type Checkpoint struct {
 	// Bundles names, for each field, the bundle published with the checkpoint that
 	// holds it; nil where the file does.
 	Bundles map[string]string
+	// NonFinite is how many numbers are NaN or infinite, by the names of unknowns; those
+	// that aren't in it have none. Nil: nobody has counted. Sessions count.
+	NonFinite map[string]int64
 
-	units  map[string]string // that the file stores
-	origin origin
-	output bool // it is one of the saved states of an output file
+	policies unknownPolicies   // for which a session writes it
+	units    map[string]string // that the file stores
+	origin   origin
+	output   bool // it is one of the saved states of an output file
 }
 
 // UpdateState is the state of one interval update.
