@@ -571,7 +571,7 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 		k.SavedCount = s.start.Saved + s.saved
 		k.Summary = s.summary
 		k.Updates = slices.Clone(s.updates)
-		maps.Copy(k.NonFinite, inBundles(s.store.filesystem(), s.cfg.Directory, k.Bundles))
+		maps.Copy(k.NonFinite, inBundles(s.store.filesystem(), s.store.directory(), k.Bundles))
 		if err = s.refuse(k.NonFinite); err != nil {
 			return err
 		}

@@ -79,6 +79,7 @@ type shownCheckpoint struct {
 	Stepper      bool              `json:"stepper"`
 	Bundles      map[string]string `json:"bundles"`
 	BundlesBytes map[string][]byte `json:"bundles_bytes,omitempty"` // by field
+	NonFinite    map[string]int64  `json:"non_finite"`              // null where nobody has counted
 }
 
 func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) error {
@@ -192,7 +193,7 @@ func newShownContent(i *runfile.Info) *shownContent {
 			s.Updates = append(s.Updates, shownUpdate{u.Name, len(u.State)})
 		}
 		s.Statistics = &shownStatistics{k.Summary.Attempted, k.Summary.Accepted, k.Summary.NonlinearIterations, k.Summary.LinearIterations, number(k.Summary.WallTime)}
-		s.Checkpoint = &shownCheckpoint{Time: number(k.Time), Segment: k.Segment, Saved: k.SavedCount, Stepper: k.HasStepper, Bundles: k.Bundles}
+		s.Checkpoint = &shownCheckpoint{Time: number(k.Time), Segment: k.Segment, Saved: k.SavedCount, Stepper: k.HasStepper, Bundles: k.Bundles, NonFinite: k.NonFinite}
 		for field, path := range k.Bundles {
 			if raw := notUTF8(path); raw != nil {
 				if s.Checkpoint.BundlesBytes == nil {
@@ -387,6 +388,9 @@ func (c *shownContent) write(a *app) {
 		t.row("segment", strconv.Itoa(k.Segment))
 		t.row("saved so far", strconv.Itoa(k.Saved))
 		t.row("stepper", yesNo(k.Stepper))
+		for _, name := range slices.Sorted(maps.Keys(k.NonFinite)) {
+			t.row("NaN or infinite in "+name, strconv.FormatInt(k.NonFinite[name], 10))
+		}
 		for _, name := range slices.Sorted(maps.Keys(k.Bundles)) {
 			t.row("bundle of "+name, k.Bundles[name])
 		}
