@@ -109,6 +109,19 @@
 //
 //	go test -run '^$' -bench FileAgainstWrite -benchtime 9x ./pack
 //
+// Counting what isn't finite, against the same without: PackSum through a chunk of 2 MiB,
+// and that with a write of each chunk to such a file, which is a save without a disk. Medians
+// over halos of 0, 2 and 4 cells, rows of 64 and 256:
+//
+//	kernels     AVX-512 with VPCLMULQDQ  AVX-512  AVX2    Go
+//	packed                         1.00     0.92  0.93  0.65
+//	saved                          1.00     0.96  0.99  0.81
+//
+//	go test -run '^$' -bench CountAgainstNone -benchtime 15x ./pack
+//
+// With VPCLMULQDQ and rows that are no multiples of 128 bytes, such as 100 and 50 cells, it is
+// 0.95 to 1.0 packed, and 1.0 saved.
+//
 // Chunks of float32 cells, at best, in GB/s of float64 bytes: widening 23 to 41,
 // narrowing with its check 11 to 26; a plain copy had 21 then.
 //
