@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -107,6 +108,10 @@ func TestHelpIsNoError(t *testing.T) {
 }
 
 func TestExitStatus(t *testing.T) {
+	nowhere, err := filepath.Abs("nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name   string
 		args   []string
@@ -117,7 +122,7 @@ func TestExitStatus(t *testing.T) {
 		{"help", []string{"-h"}, 0, "Usage of allencahn"},
 		{"a device that isn't there", []string{"-device", "emulated:99"}, 1,
 			`allencahn: rank 0: -device emulated:99: open device "emulated:99": unavailable`},
-		{"a bundle that isn't there", []string{"-device", "emulated", "-restart", "nowhere"}, 1, "allencahn: restart: rank 0: stat nowhere"},
+		{"a bundle that isn't there", []string{"-device", "emulated", "-restart", "nowhere"}, 1, "allencahn: restart: rank 0: stat " + nowhere},
 		{"a wrong flag", []string{"-dt", "5"}, 2, "allencahn: -dt is 5, must be at most"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
