@@ -17,6 +17,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -28,7 +29,9 @@ type Clock interface {
 }
 
 // DerivedClock is a clock that computes its time from the increment. A bundle
-// whose time differs from TimeAt by more than 1e-9 · max(1, |time|) is rejected.
+// whose time differs from TimeAt by more than 1e-9 · max(|time|, |step|) is rejected;
+// the step is from the time at the increment before to that at the increment, or for
+// increment 0 to the time at the next one.
 type DerivedClock interface {
 	Clock
 	TimeAt(increment int64) float64
@@ -47,26 +50,46 @@ type Solver struct {
 // Service saves bundles of a solver as its configuration says, and restarts it
 // from them. Its methods are collective, but for Close.
 type Service struct {
-	c     *comm.Comm
-	cfg   Config
-	o     options
-	opts  []Option
-	own   *Plans // nil: the plans are the caller's
-	dir   checkpoints
-	ready bool  // the directory stands
-	last  int64 // increment that is on disk already: saved or restored; -1: none
-	since time.Time
-	inbox chan os.Signal
-	now   func() time.Time
+	c    *comm.Comm
+	cfg  Config
+	o    options
+	opts []Option
+	own  *Plans // nil: the plans are the caller's
+	dir  checkpoints
+	holding
+	last savedState // what is on disk already
+	// passed are damaged bundles that the service passed over while it was off.
+	passed []bundleState
+	since  time.Time
+	inbox  chan os.Signal
+	now    func() time.Time
+}
+
+// savedState is a state that this service saved or restored.
+type savedState struct {
+	increment int64 // -1: there is none
+	time      float64
+	method    string
+	here      bool // it is in the checkpoint directory, under its name
+}
+
+// is reports whether a state is the saved one, as far as can be told without its cells.
+func (l savedState) is(s State) bool {
+	return l.increment == s.Increment && math.Float64bits(l.time) == math.Float64bits(s.Time) && l.method == s.Method
 }
 
 // NewService makes the service. It is collective; all ranks give the same
 // configuration and options. When it has returned on one rank, all of them listen to
-// the signals of the configuration. Unless the configuration is off, rank 0 makes the
-// checkpoint directory and clears away what publications and removals of dead jobs
-// left in it.
+// the signals of the configuration.
+//
+// Unless the configuration is off, rank 0 makes the checkpoint directory, sees that it
+// can be written, and clears away what publications and removals of dead jobs left in
+// it. The service holds the directory until Close, and until the end of the process at
+// the latest: another service that saves, of this process or of another one, is refused
+// with [ErrInUse] and the name of the job that has it, after CheckpointConfig.WaitSeconds.
+// Where the filesystem has no working locks that is a warning.
 func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
-	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
+	s := &Service{c: c, cfg: cfg, opts: opts, last: savedState{increment: -1}, now: time.Now}
 	var err error
 	s.o, err = newOptions(opts)
 	if s.o.plans == nil {
@@ -80,7 +103,7 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	if cfg.Checkpoint.Directory != "" {
 		dir, aerr := filepath.Abs(cfg.Checkpoint.Directory)
 		err = cmp.Or(err, aerr)
-		s.dir = checkpoints{o: &s.o, dir: dir}
+		s.dir = checkpoints{o: &s.o, dir: dir, stuck: make(map[int64]bool)}
 	}
 	text, jerr := json.Marshal(cfg)
 	err = cmp.Or(err, jerr)
@@ -93,9 +116,14 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	}); err != nil {
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
+	s.warnConfig()
 	if !cfg.Checkpoint.off() {
-		s.listen() // before the last agreement: a rank that has its service knows that all listen
-		if err := s.prepare(ctx); err != nil {
+		err := s.hold(ctx)
+		if err == nil {
+			s.listen() // before the last agreement: a rank that has its service knows that all listen
+			err = s.c.OnRoot(ctx, nil, s.dir.clean)
+		}
+		if err != nil {
 			s.Close()
 			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 		}
@@ -115,9 +143,9 @@ func (s *Service) listen() {
 	}
 }
 
-// Close stops listening to signals and frees the memory that is kept between saves,
-// but for what [Reuse] gave it. It is not collective, and may be called several
-// times.
+// Close stops listening to signals, gives the checkpoint directory back, and frees the
+// memory that is kept between saves, except what [Reuse] gave it. It is not collective,
+// and may be called several times.
 func (s *Service) Close() {
 	if s.own != nil {
 		s.own.Close()
@@ -125,18 +153,7 @@ func (s *Service) Close() {
 	if s.inbox != nil {
 		signal.Stop(s.inbox)
 	}
-}
-
-// prepare makes the directory and clears leftovers away.
-func (s *Service) prepare(ctx context.Context) error {
-	err := s.c.OnRoot(ctx, nil, func() error {
-		if err := s.dir.makeDir(s.dir.dir); err != nil {
-			return err
-		}
-		return s.dir.clean()
-	})
-	s.ready = err == nil
-	return err
+	s.letGo()
 }
 
 // Outcome is what MaybeSave did.
@@ -180,7 +197,7 @@ func (s *Service) MaybeSave(ctx context.Context, v Solver) (Outcome, error) {
 			out.Stop, out.Reason = true, s.reason(flags[0])
 		}
 	}
-	if !due || increment == s.last || increment == 0 {
+	if !due || increment == s.last.increment || increment == 0 {
 		return out, nil
 	}
 	path, err := s.Save(ctx, v)
@@ -226,32 +243,60 @@ func (s *Service) reason(flags int64) string {
 // and returns the bundle's path. The state of increment 0 isn't saved; the path
 // is empty then. When the bundle is durable, the oldest ones beyond Keep are
 // removed; that this fails is a warning, not an error.
+//
+// The state that this service has saved or restored last, of the same increment, time and
+// method, isn't saved again when its bundle is in the directory: the path is that of the
+// bundle. Any other state of that increment is refused with [ErrExists], as is everything
+// else that is in the way.
+//
+// A service that is off holds its directory from its first Save on: that one waits for
+// the directory and may be refused, as NewService does and is for others.
 func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	if s.cfg.Checkpoint.Directory == "" {
 		return "", fmt.Errorf("checkpoint: %w: no checkpoint.directory is configured", ErrInput)
 	}
 	state, err := v.state()
-	if err := agreeInputs(ctx, s.c, err, []entry{
+	entries := []entry{
 		{pathEntry, strconv.Quote(s.cfg.Checkpoint.Directory)},
 		{"the accepted increment", strconv.FormatInt(state.Increment, 10)},
-	}); err != nil {
+	}
+	// The ranks learn with the inputs what rank 0 sees of the directory.
+	var unheld, missing int64
+	if !s.ready || s.lost() {
+		unheld = 1
+	}
+	path := s.dir.path(state.Increment)
+	if s.last.here && s.last.increment == state.Increment {
+		entries = append(entries,
+			entry{"the accepted time", strconv.FormatFloat(state.Time, 'g', -1, 64)},
+			entry{"the method", strconv.Quote(state.Method)})
+		if s.c.Rank() == 0 {
+			if there, eerr := vfs.Exists(s.o.fs, path); eerr == nil && !there {
+				missing = 1
+			}
+		}
+	}
+	if err := agreeInputs(ctx, s.c, err, entries, &unheld, &missing); err != nil {
 		return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 	}
 	increment := state.Increment
 	if increment == 0 {
 		return "", nil
 	}
-	if !s.ready {
-		if err := s.prepare(ctx); err != nil {
+	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
+	if s.last.here && s.last.is(state) && missing == 0 {
+		return shown, nil
+	}
+	if unheld != 0 {
+		if err := s.begin(ctx); err != nil {
 			return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 		}
 	}
-	path := s.dir.path(increment)
-	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
 	if err := SaveBundle(ctx, s.c, path, state, s.opts...); err != nil {
-		return "", err
+		return "", s.explainExists(increment, err)
 	}
-	s.last, s.since = increment, s.now()
+	s.last = savedState{increment, state.Time, state.Method, true}
+	s.since = s.now()
 	if s.c.Rank() == 0 {
 		if err := s.dir.prune(increment, s.cfg.Checkpoint.Keep); err != nil {
 			s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
@@ -259,6 +304,26 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		s.warnSpace(path)
 	}
 	return shown, nil
+}
+
+// begin takes hold of the directory in the middle of a run: of a service that was off,
+// or whose lock somebody removed.
+func (s *Service) begin(ctx context.Context) error {
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
+	if err := s.c.OnRoot(ctx, nil, s.dir.clean); err != nil {
+		return err
+	}
+	return s.setAsidePassed(ctx)
+}
+
+// explainExists says what the service knows of a bundle that is in the way.
+func (s *Service) explainExists(increment int64, err error) error {
+	if l := s.last; l.increment == increment && l.here && errors.Is(err, ErrExists) {
+		return fmt.Errorf("%w (this service saved or restored it at time %v, with method %q)", err, l.time, l.method)
+	}
+	return err
 }
 
 // state asks the solver's callbacks for what is to be saved.
@@ -319,10 +384,18 @@ func acceptClock(c Clock, m Metadata) error {
 	if !ok {
 		return nil
 	}
-	derived := d.TimeAt(m.AcceptedIncrement)
-	if diff := math.Abs(derived - m.AcceptedTime); !(diff <= 1e-9*math.Max(1, math.Abs(m.AcceptedTime))) {
-		return fmt.Errorf("%w: accepted_time is %v, but the clock has %v at increment %d",
-			ErrMismatch, m.AcceptedTime, derived, m.AcceptedIncrement)
+	n, t := m.AcceptedIncrement, m.AcceptedTime
+	derived, neighbour := d.TimeAt(n), n-1
+	if n == 0 {
+		neighbour = 1
+	}
+	scale := math.Abs(t)
+	if step := math.Abs(derived - d.TimeAt(neighbour)); !math.IsInf(step, 0) && step > scale {
+		scale = step
+	}
+	if diff := math.Abs(derived - t); !(diff <= 1e-9*scale) {
+		return fmt.Errorf("%w: accepted_time of the bundle is %v, but the solver's clock has %v at increment %d",
+			ErrMismatch, t, derived, n)
 	}
 	return nil
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
 )
 
 // Restore starts the solver as the configuration's restart_from says. It is
@@ -22,7 +24,8 @@ import (
 //     error, and so is one of another grid or method, which is not passed over.
 //   - A path: that bundle.
 //
-// A start below good bundles of the checkpoint directory is refused, with their
+// A service that is off changes nothing in the directory: damaged bundles keep their
+// names, until its first Save. A start of one that saves below good bundles of the checkpoint directory is refused, with their
 // names, since later saves would find their paths taken; with [SetAside] they are
 // renamed to step_N.superseded instead. An error leaves the solver as it was,
 // unless its chain has [ErrFieldsUndefined].
@@ -38,7 +41,14 @@ func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 		return nil, fmt.Errorf("restart: %w", err)
 	}
 	if loaded != nil {
-		s.last = loaded.Metadata.AcceptedIncrement
+		s.last.increment, s.last.time, s.last.method = loaded.Metadata.AcceptedIncrement, loaded.Metadata.AcceptedTime, v.Method
+		// A clock that computes its time has one of its own.
+		_ = comm.Protect(func() error {
+			if n, t := v.Clock.Accepted(); n == s.last.increment {
+				s.last.time = t
+			}
+			return nil
+		})
 	}
 	s.since = s.now()
 	return loaded, nil
@@ -68,7 +78,8 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		switch {
 		case err == nil:
 			loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
-			return loaded, s.setAside(ctx, bad, loaded)
+			s.last.here = true
+			return loaded, s.passOver(ctx, bad, loaded)
 		case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
 			return nil, err
 		}
@@ -147,25 +158,29 @@ func (s *Service) verify(ctx context.Context, path string) error {
 }
 
 func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Loaded, error) {
-	var above []bundleState
-	err := s.fromRoot(ctx, &above, func() error {
+	var seen struct {
+		Above []bundleState
+		Here  bool // the bundle is in the checkpoint directory
+	}
+	err := s.fromRoot(ctx, &seen, func() error {
 		start := int64(0)
 		if path != "" {
 			m, _, err := readMetadata(s.o.fs, path)
 			if err != nil {
-				return err
+				return meantLatest(path, err)
 			}
 			start = m.AcceptedIncrement
+			seen.Here = s.cfg.Checkpoint.Directory != "" && s.sameDirectory(path, s.dir.path(start))
 		}
 		var err error
-		above, err = s.above(start)
+		seen.Above, err = s.above(start)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	var good []string
-	for _, b := range above {
+	for _, b := range seen.Above {
 		if b.Reason == "" {
 			good = append(good, filepath.Join(s.cfg.Checkpoint.Directory, StepName(b.Increment)))
 		}
@@ -179,13 +194,53 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 			ErrExists, from, strings.Join(good, ", "), SetAside)
 	}
 	if path == "" {
-		return nil, s.setAside(ctx, above, nil)
+		return nil, s.setAside(ctx, seen.Above, nil)
 	}
 	loaded, err := s.Load(ctx, path, v)
 	if err != nil {
 		return nil, err
 	}
-	return loaded, s.setAside(ctx, above, loaded)
+	s.last.here = seen.Here
+	return loaded, s.setAside(ctx, seen.Above, loaded)
+}
+
+// sameDirectory reports whether two paths lead to one directory, as far as rank 0 sees.
+func (s *Service) sameDirectory(a, b string) bool {
+	if abs, err := filepath.Abs(a); err == nil && abs == b {
+		return true
+	}
+	x, xerr := s.o.fs.Stat(a)
+	y, yerr := s.o.fs.Stat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
+}
+
+// passOver sets the damaged bundles above the one that was loaded aside. A service that
+// is off only names them: it is a reader, and may have no right to rename them.
+func (s *Service) passOver(ctx context.Context, bad []bundleState, loaded *Loaded) error {
+	if !s.cfg.Checkpoint.off() {
+		return s.setAside(ctx, bad, loaded)
+	}
+	s.passed = bad
+	if s.c.Rank() == 0 {
+		for _, b := range bad {
+			s.o.log.Warn("passed over a damaged bundle, which keeps its name since this service doesn't save",
+				"bundle", s.dir.path(b.Increment), "reason", b.Reason)
+		}
+	}
+	return nil
+}
+
+// setAsidePassed sets those that a service passed over while it was off aside, now that
+// it saves and they would be in the way. Somebody may have put others in their places.
+func (s *Service) setAsidePassed(ctx context.Context) error {
+	var bad []bundleState
+	for _, b := range s.passed {
+		if err := s.verify(ctx, s.dir.path(b.Increment)); err != nil && damaged(err) {
+			bad = append(bad, b)
+		}
+	}
+	s.passed = nil
+	return s.setAside(ctx, bad, nil)
 }
 
 // above judges, by structure, the bundles of the directory with increments above

@@ -371,6 +371,7 @@ func TestAnotherGridOrMethodOrVersionIsNotPassedOver(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				defer service.Close()
 				v := solver.solver()
 				if c.Rank() == 1 || name == "field" {
 					change(&v)
@@ -683,6 +684,7 @@ func TestADerivedClockMustAgreeWithTheSavedTime(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				defer service.Close()
 				clock := &derivedClock{step: tc.step}
 				v := solver.solver()
 				v.Clock = clock

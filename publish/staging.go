@@ -29,6 +29,11 @@ const (
 // nonce tells a staging directory from those of other jobs.
 type nonce [16]byte
 
+func newNonce() (n nonce, err error) {
+	_, err = rand.Read(n[:])
+	return n, err
+}
+
 // String is how it is written.
 func (n nonce) String() string { return hex.EncodeToString(n[:]) }
 
@@ -66,7 +71,7 @@ func (p *publication) claim() error {
 	case errors.Is(err, vfs.ErrNoLocks):
 		p.o.log.Warn("no file locks here: jobs that publish to one path are told apart by a nonce only", "path", p.final)
 	case err != nil:
-		return fmt.Errorf("lock: %w", err)
+		return p.missingParent(fmt.Errorf("lock: %w", err))
 	default:
 		p.lock = lock
 		p.step(StepLocked, p.final)
@@ -75,7 +80,7 @@ func (p *publication) claim() error {
 	if err := p.mustNotExist(); err != nil {
 		return err
 	}
-	if _, err := rand.Read(p.nonce[:]); err != nil {
+	if p.nonce, err = newNonce(); err != nil {
 		return err
 	}
 	if err := p.clear(); err != nil {
@@ -95,17 +100,46 @@ func (p *publication) claim() error {
 	return nil
 }
 
+// missingParent names the directory that would hold the bundle, if it isn't there.
+func (p *publication) missingParent(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return missingDirectory(p.o.fs, filepath.Dir(p.final), err)
+}
+
+// missingDirectory explains an error by the highest directory of a path that isn't
+// there, if any.
+func missingDirectory(fsys vfs.FS, dir string, err error) error {
+	missing := ""
+	for {
+		if _, serr := fsys.Stat(dir); !errors.Is(serr, fs.ErrNotExist) {
+			break
+		}
+		missing = dir
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			break
+		}
+		dir = parent
+	}
+	if missing == "" {
+		return err
+	}
+	return fmt.Errorf("the directory %s does not exist: %w", missing, err)
+}
+
 // clear removes what dead publications to this path left. It moves staging away
 // in one step before it removes it: should its owner be alive after all, it finds
 // nothing instead of a half.
+//
+// What can't be removed, since it is another user's, is in nobody's way any more.
 func (p *publication) clear() error {
 	doomed := p.final + suffixRemoving + "." + p.nonce.String()
 	err := p.o.fs.Rename(p.staging, doomed)
 	switch {
 	case err == nil:
-		if err := vfs.RemoveAll(p.o.fs, doomed); err != nil {
-			return err
-		}
+		p.removeLeftover(doomed)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -119,12 +153,16 @@ func (p *publication) clear() error {
 	}
 	for _, e := range entries {
 		if leftover(e.Name(), base) {
-			if err := vfs.RemoveAll(p.o.fs, filepath.Join(parent, e.Name())); err != nil {
-				return err
-			}
+			p.removeLeftover(filepath.Join(parent, e.Name()))
 		}
 	}
 	return nil
+}
+
+func (p *publication) removeLeftover(path string) {
+	if err := vfs.RemoveAll(p.o.fs, path); err != nil {
+		p.o.log.Warn("what a publication that ended early left can't be removed", "path", path, "error", err)
+	}
 }
 
 // awaitNonce gives network filesystems a moment to show what another node made.
