@@ -48,11 +48,11 @@ func (d checkpoints) path(increment int64) string {
 }
 
 // steps returns the increments of all bundles, good or bad, highest first. A
-// directory that doesn't exist has none.
+// directory that doesn't exist has none; a link to one that doesn't is an error.
 func (d checkpoints) steps() ([]int64, error) {
 	entries, err := d.o.fs.ReadDir(d.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, vfs.CheckLink(d.o.fs, d.dir)
 	}
 	if err != nil {
 		return nil, err
@@ -91,6 +91,9 @@ func (d checkpoints) makeDir(dir string) error {
 		}
 	}
 	if err := d.o.fs.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := vfs.CheckLink(d.o.fs, dir); err != nil {
 		return err
 	}
 	return d.o.fs.SyncDir(parent)

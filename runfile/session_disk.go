@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/record"
 )
@@ -21,29 +22,34 @@ type disk struct {
 	log        *slog.Logger
 	fsys       vfs.FS
 	chunkBytes int // of fields
+	made       bool // the directory is there, and can be written
 }
 
 func newDisk(dir, name string, log *slog.Logger) *disk {
-	return &disk{dir, name, log, vfs.OS, chunkBytes}
+	return &disk{dir: dir, name: name, log: log, fsys: vfs.OS, chunkBytes: chunkBytes}
 }
 
 func (d *disk) warn() Option {
 	return Warn(func(text string) { d.log.Warn(text) })
 }
 
-// lock makes the directory and takes the lock <name>.lock in it, which ends with this
-// process at the latest.
+// lock makes the directory, sees that it can be written, and takes the lock <name>.lock
+// in it, which ends with this process at the latest. Its file says who has it.
 func (d *disk) lock() (func() error, error) {
 	if !h5.Enabled {
 		return nil, ErrNoHDF5
 	}
-	if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
-		return nil, err
+	if !d.made {
+		if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
+			return nil, err
+		}
+		if err := owner.Writable(d.fsys, d.dir); err != nil {
+			return nil, err
+		}
+		d.made = true
 	}
-	l, err := d.fsys.Lock(filepath.Join(d.dir, d.name+".lock"))
+	l, err := owner.Take(d.fsys, filepath.Join(d.dir, d.name+".lock"), ErrInUse)
 	switch {
-	case errors.Is(err, vfs.ErrLocked):
-		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
 	case errors.Is(err, vfs.ErrNoLocks):
 		d.log.Warn("nothing keeps a second run of the name away", "directory", d.dir, "error", err)
 		return func() error { return nil }, nil
@@ -69,6 +75,9 @@ func makeDirectory(fsys vfs.FS, dir string) error {
 		}
 	}
 	if err := fsys.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := vfs.CheckLink(fsys, dir); err != nil {
 		return err
 	}
 	return fsys.SyncDir(parent)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -20,7 +21,8 @@ import (
 // It is collective, and no file of the run changes yet.
 //
 // It refuses, and deletes nothing, when
-//   - another run of the name is going on in the directory: [ErrInUse];
+//   - another run of the name is going on in the directory, still after Config.Wait:
+//     [ErrInUse], with the process, machine and job that it is;
 //   - segments with higher numbers exist: [ErrFilesExist];
 //   - the segment of its number exists, or a checkpoint of it or of a later one,
 //     unless it overwrites: [ErrFilesExist]. A run that resumes replaces a segment that
@@ -65,9 +67,13 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	if err := s.agree(ctx); err != nil {
 		return nil, fmt.Errorf("open run: %w", err) // whose name may differ on the ranks
 	}
-	// Before the ranks agree for the last time: when one has its session, all listen.
-	s.listen()
-	if err := s.open(ctx); err != nil {
+	err := s.hold(ctx)
+	if err == nil {
+		// Before the ranks agree for the last time: when one has its session, all listen.
+		s.listen()
+		err = s.open(ctx)
+	}
+	if err != nil {
 		s.stopListening()
 		s.fields.close()
 		err = errors.Join(err, s.unlock())
@@ -101,14 +107,18 @@ func (s *Session) agree(ctx context.Context) error {
 	return s.fields.know(ctx, names)
 }
 
-func (s *Session) open(ctx context.Context) error {
-	err := s.settle(ctx, func() (err error) {
-		if s.release, err = s.store.lock(); err != nil {
-			return err
-		}
-		return s.plan(ctx)
+// hold keeps other runs of the name away, once they have ended.
+func (s *Session) hold(ctx context.Context) error {
+	return owner.Wait(ctx, s.c, s.cfg.wait(), ErrInUse, func() (err error) {
+		s.release, err = s.store.lock()
+		return err
+	}, func(err error) {
+		s.log.Warn("waiting for another run of the name to end", "run", s.cfg.Name, "at most", s.cfg.wait(), "because", err)
 	})
-	if err != nil {
+}
+
+func (s *Session) open(ctx context.Context) error {
+	if err := s.settle(ctx, func() error { return s.plan(ctx) }); err != nil {
 		return err
 	}
 	if err := s.loadBundle(ctx); err != nil {
@@ -152,6 +162,7 @@ func (c *Config) inputs(settings record.Record) []input {
 		{"the directory", strconv.Quote(c.Directory)},
 		{"the name", strconv.Quote(c.Name)},
 		{"Segment", strconv.Itoa(c.Segment)},
+		{"Wait", c.Wait.String()},
 		{"Resume and Overwrite", fmt.Sprint(c.Resume, c.Overwrite)},
 		{"From", fmt.Sprintf("%q, state %d", c.From, c.FromState)},
 		{"the updates", fmt.Sprintf("%q", c.Updates)},

@@ -120,6 +120,20 @@ func Exists(fsys FS, name string) (bool, error) {
 	return err == nil, err
 }
 
+// CheckLink returns an error that wraps fs.ErrNotExist and says what is the matter if
+// name is a link to nothing.
+func CheckLink(fsys FS, name string) error {
+	info, err := fsys.Lstat(name)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return nil
+	}
+	if _, err := fsys.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is a link to nothing: what it leads to may have been purged, or be on a filesystem that isn't mounted; bring that back, or remove the link (%w)",
+			name, err)
+	}
+	return nil
+}
+
 // MoveNoReplace is RenameNoReplace where the filesystem has it. Elsewhere it looks
 // first and then renames, which is only safe where nobody else makes newname: the
 // caller holds a lock that says so.
