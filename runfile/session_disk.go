@@ -21,7 +21,7 @@ type disk struct {
 	dir, name  string
 	log        *slog.Logger
 	fsys       vfs.FS
-	chunkBytes int // of fields
+	chunkBytes int  // of fields
 	made       bool // the directory is there, and can be written
 }
 
