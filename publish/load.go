@@ -34,7 +34,10 @@ type Request struct {
 type Loaded struct {
 	Path     string // of the bundle
 	Metadata Metadata
-	Sidecar  json.RawMessage // nil: none
+
+	// Sidecar is the content of sidecar.json, nil where there is none. [DecodeSidecar]
+	// reads it, with the numbers that JSON doesn't have.
+	Sidecar json.RawMessage
 
 	// Verified is false when the bundle has no checksums (format version 1, or
 	// another writer) and only the sizes could be checked.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -469,7 +468,7 @@ func encodeSidecar(v any, limit int) (text []byte, err error) {
 		return nil, nil
 	}
 	err = comm.Protect(func() error {
-		text, err = json.MarshalIndent(v, "", "  ")
+		text, err = marshalSidecar(v)
 		return err
 	})
 	if err != nil {

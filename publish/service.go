@@ -44,7 +44,7 @@ type Solver struct {
 	Results    *int64 // result counter; nil: none
 	Method     string // identity of the integrator
 	Boundaries []Boundary
-	Sidecar    func() (any, error) // content of sidecar.json, the same on all ranks; nil: none
+	Sidecar    func() (any, error) // State.Sidecar, the same on all ranks; nil: none
 }
 
 // Service saves bundles of a solver as its configuration says, and restarts it
