@@ -126,6 +126,9 @@ func missingDirectory(fsys vfs.FS, dir string, err error) error {
 	if missing == "" {
 		return err
 	}
+	if link := vfs.CheckLink(fsys, missing); link != nil {
+		return link
+	}
 	return fmt.Errorf("the directory %s does not exist: %w", missing, err)
 }
 

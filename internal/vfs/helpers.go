@@ -128,6 +128,9 @@ func CheckLink(fsys FS, name string) error {
 		return nil
 	}
 	if _, err := fsys.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
+			err = path.Err // the name is said
+		}
 		return fmt.Errorf("%s is a link to nothing: what it leads to may have been purged, or be on a filesystem that isn't mounted; bring that back, or remove the link (%w)",
 			name, err)
 	}
