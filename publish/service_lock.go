@@ -51,6 +51,7 @@ func (s *Service) take() error {
 		s.o.log.Warn("the lock of the checkpoint directory is gone, and taken anew: nobody should remove it, since it goes with its job",
 			"directory", s.dir.dir)
 		s.letGo()
+		h.probed = false // the directory may be gone too
 	}
 	if !h.probed {
 		if err := s.dir.makeDir(s.dir.dir); err != nil {

@@ -38,6 +38,7 @@ func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 		loaded, err = s.restoreFrom(ctx, v, s.cfg.RestartFrom)
 	}
 	if err != nil {
+		s.last = savedState{increment: -1}
 		return nil, fmt.Errorf("restart: %w", err)
 	}
 	if loaded != nil {
