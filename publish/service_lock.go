@@ -15,10 +15,9 @@ const directoryLock = ".checkpoint.lock"
 
 // holding is how a service holds its directory: rank 0 by a lock, where there are locks.
 type holding struct {
-	ready   bool     // the directory stands, and is this service's
-	probed  bool     // entries can be made in it; rank 0
-	lock    vfs.Lock // rank 0
-	noLocks bool     // there are none here; rank 0
+	ready  bool     // the directory stands, and is this service's
+	probed bool     // entries can be made in it; rank 0
+	lock   vfs.Lock // rank 0; nil where there are none
 }
 
 // lost reports whether somebody has removed the lock's file: then it keeps the next job
@@ -64,10 +63,7 @@ func (s *Service) take() error {
 	}
 	lock, err := owner.Take(s.o.fs, filepath.Join(s.dir.dir, directoryLock), ErrInUse)
 	if errors.Is(err, vfs.ErrNoLocks) {
-		if !h.noLocks {
-			s.o.log.Warn("no file locks here: nothing keeps another job out of the checkpoint directory", "directory", s.dir.dir, "error", err)
-		}
-		h.noLocks = true
+		s.o.log.Warn("no file locks here: nothing keeps another job out of the checkpoint directory", "directory", s.dir.dir, "error", err)
 		return nil
 	}
 	h.lock = lock

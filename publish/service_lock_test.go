@@ -601,3 +601,150 @@ func TestTheFirstSaveSetsAsideWhatTheRestartPassedOver(t *testing.T) {
 		}
 	}
 }
+
+// The first Save of a service that was off clears up as the start of another one does.
+func TestTheFirstSaveOfAServiceThatIsOffClearsUp(t *testing.T) {
+	fsys := newFS(t)
+	for _, dir := range []string{"/data/ckpt", "/data/ckpt/step_20.publishing", "/data/ckpt/step_5.removing"} {
+		if err := fsys.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := unwaiting("")
+	cfg.Checkpoint.Every = 0
+	err := withService(t, fsys, 2, cfg, nil, func(s session) error {
+		if s.c.Rank() == 0 {
+			wantNames(t, fsys, "step_20.publishing", "step_5.removing")
+		}
+		_, err := saveAs(s, 10, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_10")
+}
+
+// Bundles above the one that was saved are not counted: that one would be removed.
+func TestPruningLeavesWhatIsAboveTheSavedBundle(t *testing.T) {
+	fsys := newFS(t)
+	if err := withService(t, fsys, 2, unwaiting(""), nil, steps(10, 40, 50)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := unwaiting("/data/ckpt/step_10")
+	cfg.Checkpoint.Every, cfg.Checkpoint.Keep = 0, 1
+	err := withService(t, fsys, 2, cfg, nil, func(s session) error {
+		_, err := saveAs(s, 20, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_20", "step_40", "step_50")
+}
+
+// Somebody who copies a bundle may hold its lock: it is removed when he is done.
+func TestPruningComesBackToABundleThatSomebodyHolds(t *testing.T) {
+	fsys := newFS(t)
+	cfg := unwaiting("")
+	cfg.Checkpoint.Keep = 1
+	var log logs
+	err := withService(t, fsys, 2, cfg, &log, func(s session) error {
+		if err := steps(10)(s); err != nil {
+			return err
+		}
+		var lock vfs.Lock
+		if s.c.Rank() == 0 {
+			var err error
+			if lock, err = fsys.Lock("/data/ckpt/step_10" + suffixLock); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := steps(20)(s); err != nil {
+			return err
+		}
+		if s.c.Rank() == 0 {
+			wantNames(t, fsys, "step_10", "step_10"+suffixLock, "step_20", directoryLock)
+			if err := lock.Release(); err != nil {
+				t.Error(err)
+			}
+		}
+		return steps(30)(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_30")
+	if got := warnings(&log); got != nil {
+		t.Errorf("warnings %q", got)
+	}
+}
+
+func TestPruningWithoutLocksRemovesBundles(t *testing.T) {
+	fsys := newFS(t)
+	cfg := unwaiting("")
+	cfg.Checkpoint.Keep = 1
+	if err := withService(t, noLocks(t, fsys), 2, cfg, nil, steps(10, 20, 30)); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_30")
+}
+
+// An attempt of a removal that can't be undone leaves a bundle that isn't whole: it gets
+// no good name.
+func TestAnAttemptThatCanNotBeUndoneGivesNoNameBack(t *testing.T) {
+	base := newFS(t)
+	if err := withService(t, base, 2, unwaiting(""), nil, steps(10)); err != nil {
+		t.Fatal(err)
+	}
+	inject := vfs.NewInject(base)
+	err := inject.Fail(vfs.Rule{Kinds: []vfs.Kind{vfs.OpRename}, Err: syscall.EIO, Match: func(op vfs.Op) bool {
+		return op.Name == "/data/ckpt/step_10.removing/fields/.removing"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := unwaiting(Latest)
+	cfg.Checkpoint.Keep = 1
+	var log logs
+	if err := withService(t, inject, 2, cfg, &log, steps(20)); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, base, "step_10.removing", "step_20")
+	if got := warnings(&log); len(got) != 1 || !strings.Contains(got[0], "step_10.removing") {
+		t.Errorf("warnings %q", got)
+	}
+}
+
+// What another user's removal left takes the name under which bundles are removed.
+func TestPruningGetsPastWhatAnotherRemovalLeft(t *testing.T) {
+	base := newFS(t)
+	if err := withService(t, base, 2, unwaiting(""), nil, steps(10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := base.Mkdir("/data/ckpt/step_10.removing", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := vfs.WriteFile(base, "/data/ckpt/step_10.removing/T.bin", nil, 0o666, true); err != nil {
+		t.Fatal(err)
+	}
+	cfg := unwaiting(Latest)
+	cfg.Checkpoint.Keep = 1
+	if err := withService(t, denyIn(t, base, []vfs.Kind{vfs.OpRemove}, "/data/ckpt/step_10.removing"), 2, cfg, nil, steps(20)); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, base, "step_10.removing", "step_20")
+}
+
+func TestStepNames(t *testing.T) {
+	for name, want := range map[string]int64{"step_0": 0, "step_10": 10, "step_9223372036854775807": math.MaxInt64} {
+		if n, ok := ParseStepName(name); !ok || n != want || StepName(n) != name {
+			t.Errorf("%s is %d, %t", name, n, ok)
+		}
+	}
+	for _, name := range []string{"", "step_", "step_-1", "step_01", "step_+1", "step_1.removing", "Step_1", "step_9223372036854775808", "step_1e3"} {
+		if n, ok := ParseStepName(name); ok {
+			t.Errorf("%s is %d", name, n)
+		}
+	}
+}

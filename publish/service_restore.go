@@ -171,7 +171,7 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 				return meantLatest(path, err)
 			}
 			start = m.AcceptedIncrement
-			seen.Here = s.cfg.Checkpoint.Directory != "" && s.sameDirectory(path, s.dir.path(start))
+			seen.Here = s.sameDirectory(path, s.dir.path(start))
 		}
 		var err error
 		seen.Above, err = s.above(start)

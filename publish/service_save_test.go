@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -317,3 +318,137 @@ type timeTable struct{ times []float64 }
 func (c timeTable) Restore(int64, float64) error { return nil }
 func (c timeTable) Accepted() (int64, float64)   { return 0, 0 }
 func (c timeTable) TimeAt(n int64) float64       { return c.times[n] }
+
+func TestASaveWithoutADirectoryIsRefused(t *testing.T) {
+	fsys := newFS(t)
+	cfg := unwaiting("")
+	cfg.Checkpoint.Directory = ""
+	before := fsys.Dump()
+	err := withService(t, fsys, 2, cfg, nil, func(s session) error {
+		_, err := saveAs(s, 10, nil)
+		return err
+	})
+	wantError(t, err, ErrInput, "no checkpoint.directory")
+	sameFiles(t, fsys, before)
+}
+
+// Where the increment alone says when, all ranks know it.
+func TestMaybeSaveTalksToOtherRanksOnlyWhenItMust(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(k *CheckpointConfig)
+		talks  int
+	}{
+		"increments": {func(k *CheckpointConfig) {}, 0},
+		"off":        {func(k *CheckpointConfig) { k.Every = 0 }, 0},
+		"seconds":    {func(k *CheckpointConfig) { k.EverySeconds = 1e6 }, 1},
+		"signals":    {func(k *CheckpointConfig) { k.OnSignal = []string{"SIGUSR2"} }, 1},
+	} {
+		cfg := unwaiting("")
+		tc.change(&cfg.Checkpoint)
+		err := withService(t, newFS(t), 2, cfg, nil, func(s session) error {
+			before := s.c.Collectives()
+			if _, err := s.service.MaybeSave(context.Background(), Solver{Clock: &testClock{increment: 9}}); err != nil {
+				return err
+			}
+			if got := s.c.Collectives() - before; got != tc.talks {
+				return fmt.Errorf("%s: %d messages, want %d", name, got, tc.talks)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The seconds count from the restart on, and what they make due is no reason to stop.
+func TestSecondsCountFromTheRestart(t *testing.T) {
+	fsys := newFS(t)
+	err := onRanks(t, 2, func(c *comm.Comm) error {
+		ctx := context.Background()
+		solver, err := newTestSolver(c, 1, "phi", "T")
+		if err := c.Agree(ctx, err); err != nil {
+			return err
+		}
+		cfg := unwaiting("")
+		cfg.Checkpoint.Every, cfg.Checkpoint.EverySeconds = 0, 60
+		cfg.Checkpoint.OnSignal = []string{"SIGUSR2"}
+		service, err := NewService(ctx, c, cfg, Filesystem(fsys))
+		if err != nil {
+			return err
+		}
+		defer service.Close()
+		now := service.since.Add(50 * time.Second) // an hour of reading, say
+		service.now = func() time.Time { return now }
+		if _, err := service.Restore(ctx, solver.solver()); err != nil {
+			return err
+		}
+		for n, want := range []Outcome{{}, {Saved: true, Path: "/data/ckpt/step_2"}} {
+			now = now.Add(40 * time.Second)
+			if err := c.Agree(ctx, solver.advance(int64(n+1))); err != nil {
+				return err
+			}
+			out, err := service.MaybeSave(ctx, solver.solver())
+			if err != nil || out != want {
+				return fmt.Errorf("step %d: %+v, %w, want %+v", n+1, out, err, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A service may be closed before the last Save, on some ranks or on all: that one takes
+// the directory again, which others may have had meanwhile.
+func TestASaveAfterCloseTakesTheDirectoryAgain(t *testing.T) {
+	for _, closed := range [][]int{{0, 1}, {1}, {0}} {
+		fsys := newFS(t)
+		err := withService(t, fsys, 2, unwaiting(""), nil, func(s session) error {
+			for _, rank := range closed {
+				if s.c.Rank() == rank {
+					s.service.Close()
+				}
+			}
+			if err := s.c.Meet(context.Background()); err != nil {
+				return err
+			}
+			if closed[0] == 0 && s.c.Rank() == 0 {
+				if err := newService(t, fsys, 1, unwaiting("")); err != nil {
+					t.Errorf("closed on ranks %v: another service: %v", closed, err)
+				}
+			}
+			if path, err := saveAs(s, 10, nil); err != nil || path != "/data/ckpt/step_10" {
+				return fmt.Errorf("closed on ranks %v: %q, %w", closed, path, err)
+			}
+			if s.c.Rank() == 0 {
+				wantError(t, newService(t, fsys, 1, unwaiting("")), ErrInUse)
+			}
+			return s.c.Meet(context.Background())
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		wantNames(t, fsys, "step_10")
+	}
+}
+
+func TestADirectoryThatIsGoneIsMadeAnew(t *testing.T) {
+	fsys := newFS(t)
+	err := withService(t, fsys, 2, unwaiting(""), nil, func(s session) error {
+		if err := steps(10)(s); err != nil {
+			return err
+		}
+		if s.c.Rank() == 0 {
+			if err := vfs.RemoveAll(fsys, "/data/ckpt"); err != nil {
+				t.Error(err)
+			}
+		}
+		return steps(20)(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_20")
+}
