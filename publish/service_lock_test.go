@@ -748,3 +748,65 @@ func TestStepNames(t *testing.T) {
 		}
 	}
 }
+
+// Where there are no locks, the owner of a leftover may be alive.
+func TestWithoutLocksLeftoversStay(t *testing.T) {
+	fsys := newFS(t)
+	for _, dir := range []string{"/data/ckpt", "/data/ckpt/step_20.publishing"} {
+		if err := fsys.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log logs
+	if err := withService(t, noLocks(t, fsys), 2, unwaiting(""), &log, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_20.publishing")
+	if !strings.Contains(log.String(), "left alone: no file locks here") {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
+func TestACheckpointDirectoryThatIsAFileIsRefused(t *testing.T) {
+	fsys := newFS(t)
+	if err := vfs.WriteFile(fsys, "/data/ckpt", nil, 0o666, true); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, newService(t, fsys, 2, unwaiting("")), nil, "/data/ckpt is not a directory")
+}
+
+// A bundle that a later version wrote may be good: it is in the way as such.
+func TestAStartBelowABundleOfAnotherVersionIsRefused(t *testing.T) {
+	fsys := newFS(t)
+	if err := withService(t, fsys, 2, unwaiting(""), nil, steps(10, 20)); err != nil {
+		t.Fatal(err)
+	}
+	damages["a digit of the version flipped"](t, fsys, "/data/ckpt/step_20")
+	if err := fsys.Remove("/data/ckpt/step_20/checksums.txt"); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, newService(t, fsys, 2, unwaiting("/data/ckpt/step_10")), ErrExists, "step_20")
+}
+
+// A bundle that changes between the look at it and the load in place leaves undefined
+// fields: nothing is loaded over them without a word.
+func TestLatestStopsWhenTheFieldsAreUndefined(t *testing.T) {
+	base := newFS(t)
+	if err := withService(t, base, 1, unwaiting(""), nil, steps(10, 20)); err != nil {
+		t.Fatal(err)
+	}
+	const file = "/data/ckpt/step_20/fields/T.bin"
+	inject := vfs.NewInject(base)
+	opens := 0
+	inject.Before(func(op vfs.Op) {
+		if op.Kind != vfs.OpOpen || op.Name != file {
+			return
+		}
+		if opens++; opens == 2 {
+			damages["a bit of a field flipped"](t, base, "/data/ckpt/step_20")
+		}
+	})
+	err := newService(t, inject, 1, unwaiting(Latest), InPlace())
+	wantError(t, err, ErrFieldsUndefined, "step_20/fields/T.bin", "checksum")
+	wantNames(t, base, "step_10", "step_20")
+}

@@ -405,7 +405,8 @@ func TestSecondsCountFromTheRestart(t *testing.T) {
 func TestASaveAfterCloseTakesTheDirectoryAgain(t *testing.T) {
 	for _, closed := range [][]int{{0, 1}, {1}, {0}} {
 		fsys := newFS(t)
-		err := withService(t, fsys, 2, unwaiting(""), nil, func(s session) error {
+		var log logs
+		err := withService(t, fsys, 2, unwaiting(""), &log, func(s session) error {
 			for _, rank := range closed {
 				if s.c.Rank() == rank {
 					s.service.Close()
@@ -431,6 +432,9 @@ func TestASaveAfterCloseTakesTheDirectoryAgain(t *testing.T) {
 			t.Error(err)
 		}
 		wantNames(t, fsys, "step_10")
+		if got := warnings(&log); got != nil {
+			t.Errorf("closed on ranks %v: warnings %q", closed, got)
+		}
 	}
 }
 
