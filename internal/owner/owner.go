@@ -87,9 +87,11 @@ func Writable(fsys vfs.FS, dir string) error {
 	probe := filepath.Join(dir, probeName)
 	err := fsys.Mkdir(probe, 0o777)
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = fsys.Remove(probe)
+		if err = fsys.Remove(probe); errors.Is(err, fs.ErrNotExist) {
+			err = nil // the other one removed it
+		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return fmt.Errorf("the directory can't be written: %w", err)
 	}
 	return nil
