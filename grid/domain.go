@@ -10,9 +10,14 @@ import (
 // cell, a complex128.
 const maxCellBytes = 16
 
-// sameTolerance is the relative difference up to which two origins or two
-// spacings count as equal.
-const sameTolerance = 1e-12
+// What differs by rounding counts as equal: spacings up to a relative difference of
+// spacingTolerance; origins up to originTolerance of the spacing, or originUnits units
+// in the last place of the greater one.
+const (
+	spacingTolerance = 1e-12
+	originTolerance  = 1e-6
+	originUnits      = 4
+)
 
 var axisNames = [3]string{"x", "y", "z"}
 
@@ -93,10 +98,18 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("grids differ: %s along %s is %s and %s", e.Quantity, axisNames[e.Axis], e.A, e.B)
 }
 
-// SameGrid returns nil if d and e have the same size, and origins and spacings
-// that are equal within 1e-12 relative. Otherwise it returns a
-// [*MismatchError] for the first difference. The periodic flags aren't looked
-// at; see [Domain.SamePeriodicity].
+// Between says which value is whose: a is what the domain is of that the method was
+// called on, b what its argument is of, as in "size along x: the bundle has 4, the
+// solver has 5".
+func (e *MismatchError) Between(a, b string) string {
+	return fmt.Sprintf("%s along %s: %s has %s, %s has %s", e.Quantity, axisNames[e.Axis], a, e.A, b, e.B)
+}
+
+// SameGrid returns nil if d and e have the same size, spacings that are equal within
+// 1e-12 relative, and along each axis origins that are equal within 1e-6 of the
+// spacing, or within 4 units in the last place of the origin if that is more.
+// Otherwise it returns a [*MismatchError] for the first difference. The periodic flags
+// aren't looked at; see [Domain.SamePeriodicity].
 func (d Domain) SameGrid(e Domain) error {
 	for a := range d.Size {
 		if d.Size[a] != e.Size[a] {
@@ -104,12 +117,12 @@ func (d Domain) SameGrid(e Domain) error {
 		}
 	}
 	for a := range d.Origin {
-		if !near(d.Origin[a], e.Origin[a]) {
+		if !sameOrigin(d.Origin[a], e.Origin[a], min(d.Spacing[a], e.Spacing[a])) {
 			return &MismatchError{"origin", a, formatFloat(d.Origin[a]), formatFloat(e.Origin[a])}
 		}
 	}
 	for a := range d.Spacing {
-		if !near(d.Spacing[a], e.Spacing[a]) {
+		if !sameSpacing(d.Spacing[a], e.Spacing[a]) {
 			return &MismatchError{"spacing", a, formatFloat(d.Spacing[a]), formatFloat(e.Spacing[a])}
 		}
 	}
@@ -127,8 +140,14 @@ func (d Domain) SamePeriodicity(e Domain) error {
 	return nil
 }
 
-func near(a, b float64) bool {
-	return a == b || math.Abs(a-b) <= sameTolerance*max(math.Abs(a), math.Abs(b))
+func sameSpacing(a, b float64) bool {
+	return a == b || math.Abs(a-b) <= spacingTolerance*max(math.Abs(a), math.Abs(b))
+}
+
+func sameOrigin(a, b, spacing float64) bool {
+	diff, most := math.Abs(a-b), max(math.Abs(a), math.Abs(b))
+	unit := math.Nextafter(most, math.Inf(1)) - most
+	return a == b || diff <= originTolerance*spacing || diff <= originUnits*unit
 }
 
 func formatFloat(v float64) string {

@@ -109,12 +109,17 @@ func TestSameGrid(t *testing.T) {
 		{"equal domains are the same", func(*grid.Domain) {}, nil},
 		{"periodic flags don't matter", func(d *grid.Domain) { d.Periodic[1] = true }, nil},
 		{"spacing within 1e-12 relative is the same", func(d *grid.Domain) { d.Spacing[0] *= 1 + 9e-13 }, nil},
-		{"origin within 1e-12 relative is the same", func(d *grid.Domain) { d.Origin[1] += 9e-7 }, nil},
+		{"origin within a millionth of the spacing is the same", func(d *grid.Domain) { d.Origin[1] += 9e-7 }, nil},
+		{"origin past a millionth of the spacing differs", func(d *grid.Domain) { d.Origin[1] += 2e-6 }, &grid.MismatchError{Quantity: "origin", Axis: 1, A: "1e+06", B: "1.000000000002e+06"}},
+		{"rounding noise around zero is the same", func(d *grid.Domain) { d.Origin[0] = 3*0.1 - 0.3 }, nil},
+		{"a thousandth of a cell from zero differs", func(d *grid.Domain) { d.Origin[0] = 1e-4 }, &grid.MismatchError{Quantity: "origin", Axis: 0, A: "0", B: "0.0001"}},
 		{"minus zero is zero", func(d *grid.Domain) { d.Origin[0] = math.Copysign(0, -1) }, nil},
 		{"sizes are exact", func(d *grid.Domain) { d.Size[2]++ }, &grid.MismatchError{Quantity: "size", Axis: 2, A: "7", B: "8"}},
 		{"spacing past the tolerance differs", func(d *grid.Domain) { d.Spacing[1] *= 1 + 2e-12 }, &grid.MismatchError{Quantity: "spacing", Axis: 1, A: "1", B: "1.000000000002"}},
 		{"origin past the tolerance differs", func(d *grid.Domain) { d.Origin[2] = 3 }, &grid.MismatchError{Quantity: "origin", Axis: 2, A: "-3", B: "3"}},
-		{"zero has no tolerance", func(d *grid.Domain) { d.Origin[0] = 1e-300 }, &grid.MismatchError{Quantity: "origin", Axis: 0, A: "0", B: "1e-300"}},
+		{"next to nothing is zero", func(d *grid.Domain) { d.Origin[0] = 1e-300 }, nil},
+		{"an origin that is NaN differs", func(d *grid.Domain) { d.Origin[0] = math.NaN() }, &grid.MismatchError{Quantity: "origin", Axis: 0, A: "0", B: "NaN"}},
+		{"an origin that is infinite differs", func(d *grid.Domain) { d.Origin[2] = math.Inf(1) }, &grid.MismatchError{Quantity: "origin", Axis: 2, A: "-3", B: "+Inf"}},
 		{"NaN is never the same", func(d *grid.Domain) { d.Spacing[2] = math.NaN() }, &grid.MismatchError{Quantity: "spacing", Axis: 2, A: "2", B: "NaN"}},
 	}
 	for _, tt := range tests {
@@ -123,6 +128,26 @@ func TestSameGrid(t *testing.T) {
 			tt.change(&d)
 			checkMismatch(t, base.SameGrid(d), tt.want)
 		})
+	}
+}
+
+// Far from zero the spacing may be finer than the numbers are: then these decide.
+func TestSameGridFarFromTheOrigin(t *testing.T) {
+	at := func(origin, spacing float64) grid.Domain {
+		d := domain(4, 3, 2)
+		d.Origin[0], d.Spacing[0] = origin, spacing
+		return d
+	}
+	const far, fine = 1e6, 1e-7
+	unit := math.Nextafter(far, 2*far) - far
+	for shift, same := range map[float64]bool{1: true, 4: true, 5: false} {
+		a, b := at(far, fine), at(far+shift*unit, fine)
+		if err, back := a.SameGrid(b), b.SameGrid(a); (err == nil) != same || (back == nil) != same {
+			t.Errorf("shifted by %v units in the last place: %v, and %v the other way round", shift, err, back)
+		}
+	}
+	if err := at(far, fine).SameGrid(at(far+3*fine, fine)); err == nil {
+		t.Error("three cells off is the same")
 	}
 }
 
@@ -145,5 +170,9 @@ func checkMismatch(t *testing.T, err error, want *grid.MismatchError) {
 	if !ok || *got != *want {
 		t.Fatalf("error %v, want %v", err, want)
 	}
-	checkText(t, err, []string{want.Quantity, "xyz"[want.Axis : want.Axis+1], want.A, want.B})
+	axis := "xyz"[want.Axis : want.Axis+1]
+	checkText(t, err, []string{want.Quantity, axis, want.A, want.B})
+	if text, want := got.Between("one", "the other"), want.Quantity+" along "+axis+": one has "+want.A+", the other has "+want.B; text != want {
+		t.Errorf("between the two it is %q, want %q", text, want)
+	}
 }

@@ -461,7 +461,7 @@ func compareBoundaries(records []BoundaryRecord, configs []json.RawMessage) erro
 		return nil
 	}
 	if len(records) != len(configs) {
-		return fmt.Errorf("%w: %w: %d boundary conditions are saved, %d are wanted", ErrMismatch, ErrBoundary, len(records), len(configs))
+		return fmt.Errorf("%w: %w: the bundle has %d boundary conditions, the solver %d", ErrMismatch, ErrBoundary, len(records), len(configs))
 	}
 	for i, config := range configs {
 		saved := records[i].Config
@@ -474,8 +474,8 @@ func compareBoundaries(records []BoundaryRecord, configs []json.RawMessage) erro
 			}
 		}
 		if (jsonValue{raw: bytes.TrimSpace(saved)}).canonical() != (jsonValue{raw: config}).canonical() {
-			return fmt.Errorf("%w: %w: boundary condition %d: the configuration is %s, saved was %s",
-				ErrMismatch, ErrBoundary, i, shortenTo(string(config), 512), shortenTo(string(saved), 512))
+			return fmt.Errorf("%w: %w: boundary condition %d: the configuration of the bundle is %s, the solver's %s",
+				ErrMismatch, ErrBoundary, i, shortenTo(string(saved), 512), shortenTo(string(config), 512))
 		}
 	}
 	return nil

@@ -250,31 +250,31 @@ func TestRestoreBoundaries(t *testing.T) {
 			}, []string{`"new"`}, "", false},
 		{"a string is not a number", []BoundaryRecord{record(`{"a":"1"}`, `2`)}, func(int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `{"a":1}`, state: `0`}}
-		}, []string{`0`}, `boundary condition 0: the configuration is {"a":1}, saved was {"a":"1"}`, true},
+		}, []string{`0`}, `boundary condition 0: the configuration of the bundle is {"a":"1"}, the solver's {"a":1}`, true},
 		{"null is not absence", []BoundaryRecord{record(`{"a":null}`, `2`)}, func(int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `{}`, state: `0`}}
-		}, []string{`0`}, `the configuration is {}, saved was {"a":null}`, true},
+		}, []string{`0`}, `the configuration of the bundle is {"a":null}, the solver's {}`, true},
 		{"the order of elements counts", []BoundaryRecord{record(`[1,2]`, `2`)}, func(int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `[2,1]`, state: `0`}}
-		}, []string{`0`}, "the configuration is", true},
+		}, []string{`0`}, "the configuration of the bundle is", true},
 		{"numbers are compared beyond float64", []BoundaryRecord{record(`9007199254740993`, `2`)}, func(int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `9007199254740992`, state: `0`}}
-		}, []string{`0`}, "the configuration is", true},
+		}, []string{`0`}, "the configuration of the bundle is", true},
 		{"the second condition is compared before the first is changed",
 			[]BoundaryRecord{record(`1`, `"a"`), record(`2`, `"b"`)}, func(int) []Boundary {
 				return []Boundary{&fakeBoundary{config: `1`, state: `0`}, &fakeBoundary{config: `3`, state: `0`}}
-			}, []string{`0`, `0`}, "boundary condition 1: the configuration is 3, saved was 2", true},
+			}, []string{`0`, `0`}, "boundary condition 1: the configuration of the bundle is 2, the solver's 3", true},
 		{"another configuration on one rank", []BoundaryRecord{record(`1`, `"a"`)}, func(rank int) []Boundary {
 			return []Boundary{&fakeBoundary{config: fmt.Sprint(1 + rank/2), state: `0`}}
 		}, []string{`0`}, "rank 2: ", true},
 		{"fewer conditions than saved", []BoundaryRecord{record(`1`, ``), record(`1`, ``)}, func(int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `1`, state: `0`}}
-		}, []string{`0`}, "2 boundary conditions are saved, 1 are wanted", true},
+		}, []string{`0`}, "the bundle has 2 boundary conditions, the solver 1", true},
 		{"none where some are saved", []BoundaryRecord{record(`1`, ``)}, func(int) []Boundary { return nil },
-			nil, "1 boundary conditions are saved, 0 are wanted", true},
+			nil, "the bundle has 1 boundary conditions, the solver 0", true},
 		{"some where none are saved", []BoundaryRecord{}, func(int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `1`, state: `0`}}
-		}, []string{`0`}, "0 boundary conditions are saved, 1 are wanted", true},
+		}, []string{`0`}, "the bundle has 0 boundary conditions, the solver 1", true},
 		{"another number on one rank", []BoundaryRecord{record(`1`, ``)}, func(rank int) []Boundary {
 			return []Boundary{&fakeBoundary{config: `1`, state: `0`}, &fakeBoundary{config: `1`, state: `0`}}[:1+rank/2]
 		}, []string{`0`, `0`}, "the ranks have from 1 to 2 boundary conditions", false},
@@ -384,7 +384,7 @@ func TestRanksThatDisagreeAboutConditionsStayInStep(t *testing.T) {
 			}
 			return []Boundary{moving(), fixed()}
 		}, "boundary condition 0: the ranks have not the same configuration: ranks %s differ from rank 0",
-			`rank %d: the bundle does not match: boundary conditions don't fit: boundary condition 0: the configuration is "fixed", saved was "moving"`},
+			`rank %d: the bundle does not match: boundary conditions don't fit: boundary condition 0: the configuration of the bundle is "moving", the solver's "fixed"`},
 		{"one less", func(odd bool) []Boundary {
 			if odd {
 				return []Boundary{moving()}

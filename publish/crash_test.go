@@ -225,7 +225,7 @@ func crashRun(t *testing.T, base *vfs.Mem, ranks int) *vfs.Mem {
 
 func highestStep(fsys vfs.FS) (int64, error) {
 	o, _ := newOptions([]Option{Filesystem(fsys)})
-	steps, err := checkpoints{&o, crashDir}.steps()
+	steps, err := checkpoints{o: &o, dir: crashDir}.steps()
 	if err != nil || len(steps) == 0 {
 		return 0, err
 	}

@@ -16,6 +16,8 @@ var (
 	ErrExists = errors.New("the path exists already")
 	// ErrBeingPublished: another job holds the lock of the final path.
 	ErrBeingPublished = errors.New("being published by another job")
+	// ErrInUse: another service that saves holds the checkpoint directory.
+	ErrInUse = errors.New("in use by another job")
 	// ErrTakenOver: the staging directory isn't ours any more.
 	ErrTakenOver = errors.New("the staging directory was taken over by another job")
 	// ErrDurabilityUnknown: the bundle is published and complete, but whether its
@@ -70,6 +72,7 @@ func init() {
 	for name, err := range map[string]error{
 		"ErrExists":            ErrExists,
 		"ErrBeingPublished":    ErrBeingPublished,
+		"ErrInUse":             ErrInUse,
 		"ErrTakenOver":         ErrTakenOver,
 		"ErrDurabilityUnknown": ErrDurabilityUnknown,
 		"ErrInput":             ErrInput,

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -246,6 +247,9 @@ func checkSum(dir, file string, got, want uint64) error {
 // readMetadata also returns the bytes of the file.
 func readMetadata(fsys vfs.FS, dir string) (Metadata, []byte, error) {
 	info, err := fsys.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = cmp.Or(vfs.CheckLink(fsys, dir), err)
+	}
 	if err != nil {
 		return Metadata{}, nil, err
 	}

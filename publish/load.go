@@ -22,7 +22,7 @@ import (
 
 // Request is what a solver wants from a bundle.
 type Request struct {
-	Fields     []field.Named // the destinations; a bundle may have more fields
+	Fields     []field.Named // the destinations; more fields of a bundle are a warning
 	Method     string        // identity of the integrator; empty accepts any
 	Boundaries []Boundary    // in the order of their application
 
@@ -37,7 +37,10 @@ type Request struct {
 type Loaded struct {
 	Path     string // of the bundle
 	Metadata Metadata
-	Sidecar  json.RawMessage // nil: none
+
+	// Sidecar is the content of sidecar.json, nil where there is none. [DecodeSidecar]
+	// reads it, with the numbers that JSON doesn't have.
+	Sidecar json.RawMessage
 
 	// Verified is false when the bundle has no checksums (format version 1, or
 	// another writer) and only the sizes could be checked.
@@ -134,6 +137,7 @@ func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err erro
 	if len(l.unlisted) > 0 {
 		l.o.log.Warn("the bundle has files of fields that its metadata don't list: they were not read", "bundle", l.dir, "files", l.unlisted)
 	}
+	l.warnUnwanted()
 	return &Loaded{Path: l.dir, Metadata: l.meta, Sidecar: l.head.sidecar, Verified: l.head.verifiable}, nil
 }
 
@@ -316,14 +320,11 @@ func (l *load) matches() error {
 	if err != nil {
 		return err
 	}
-	if err := l.meta.Domain.SameGrid(domain); err != nil {
-		return fmt.Errorf("%w: %w", ErrMismatch, err)
-	}
-	if err := l.meta.Domain.SamePeriodicity(domain); err != nil {
-		return fmt.Errorf("%w: %w", ErrMismatch, err)
+	if err := cmp.Or(l.meta.Domain.SameGrid(domain), l.meta.Domain.SamePeriodicity(domain)); err != nil {
+		return gridMismatch(err)
 	}
 	if l.want.Method != "" && l.want.Method != l.meta.MethodIdentity {
-		return fmt.Errorf("%w: method identity is %q, want %q", ErrMismatch, l.meta.MethodIdentity, l.want.Method)
+		return fmt.Errorf("%w: the method of the bundle is %q, the solver's %q", ErrMismatch, l.meta.MethodIdentity, l.want.Method)
 	}
 	saved := make(map[string]bool, len(l.meta.Fields))
 	for _, id := range l.meta.Fields {
@@ -331,13 +332,42 @@ func (l *load) matches() error {
 	}
 	for _, f := range l.want.Fields {
 		if !saved[f.ID] {
-			return fmt.Errorf("%w: %w: %q is not among %q", ErrMismatch, ErrNoField, f.ID, l.meta.Fields)
+			return fmt.Errorf("%w: %w: the solver wants %q, the bundle has %q", ErrMismatch, ErrNoField, f.ID, l.meta.Fields)
 		}
 	}
 	if l.want.Accept != nil {
 		return l.want.Accept(l.meta)
 	}
 	return nil
+}
+
+// gridMismatch makes an error of a difference that says which value is whose.
+func gridMismatch(err error) error {
+	if m, ok := errors.AsType[*grid.MismatchError](err); ok {
+		return fmt.Errorf("%w: %s", ErrMismatch, m.Between("the bundle", "the solver"))
+	}
+	return fmt.Errorf("%w: %w", ErrMismatch, err)
+}
+
+// warnUnwanted names on rank 0 the fields that the bundle has and nobody wants: the
+// solver may have forgotten one.
+func (l *load) warnUnwanted() {
+	if l.c.Rank() != 0 {
+		return
+	}
+	wanted := make(map[string]bool, len(l.want.Fields))
+	for _, f := range l.want.Fields {
+		wanted[f.ID] = true
+	}
+	var unwanted []string
+	for _, id := range l.meta.Fields {
+		if !wanted[id] {
+			unwanted = append(unwanted, id)
+		}
+	}
+	if len(unwanted) > 0 {
+		l.o.log.Warn("the bundle has fields that are not loaded", "bundle", l.dir, "fields", unwanted)
+	}
 }
 
 func (l *load) jobs(sink func(i int) brick.Sink) []brick.ReadJob {

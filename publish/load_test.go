@@ -215,13 +215,13 @@ func TestAMismatchOnOneRankRejectsTheLoadOnAll(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		{"more cells along x", wantDomain(func(d *grid.Domain) { d.Size[0]++ }), ErrMismatch, "size"},
+		{"more cells along x", wantDomain(func(d *grid.Domain) { d.Size[0]++ }), ErrMismatch, "size along x: the bundle has 5, the solver has 6"},
 		{"fewer cells along z", wantDomain(func(d *grid.Domain) { d.Size[2]-- }), ErrMismatch, "size"},
-		{"another origin along y", wantDomain(func(d *grid.Domain) { d.Origin[1] = 1e-9 }), ErrMismatch, "origin"},
+		{"another origin along y", wantDomain(func(d *grid.Domain) { d.Origin[1] = 1e-6 }), ErrMismatch, "origin"},
 		{"another spacing along z", wantDomain(func(d *grid.Domain) { d.Spacing[2] *= 1 + 1e-11 }), ErrMismatch, "spacing"},
-		{"periodic along y too", wantDomain(func(d *grid.Domain) { d.Periodic[1] = true }), ErrMismatch, "periodic"},
+		{"periodic along y too", wantDomain(func(d *grid.Domain) { d.Periodic[1] = true }), ErrMismatch, "periodicity along y: the bundle has false, the solver has true"},
 		{"not periodic along x", wantDomain(func(d *grid.Domain) { d.Periodic[0] = false }), ErrMismatch, "periodic"},
-		{"another method", func(l *loader) { l.solver.Method = "rk4" }, ErrMismatch, `"rk4"`},
+		{"another method", func(l *loader) { l.solver.Method = "rk4" }, ErrMismatch, `the method of the bundle is "euler", the solver's "rk4"`},
 		{"another id of a field", func(l *loader) { l.solver.Fields[1].ID = "c" }, ErrInput, `"c"`},
 		{"a field less", func(l *loader) { l.solver.Fields = l.solver.Fields[:1] }, ErrInput, "inputs"},
 		{"no field", func(l *loader) { l.solver.Fields = nil }, ErrInput, "no field"},
@@ -229,11 +229,11 @@ func TestAMismatchOnOneRankRejectsTheLoadOnAll(t *testing.T) {
 		{"a box that leaves a gap", wantBox(func(b *grid.Box) { b.Size[1]-- }), brick.ErrLayout, "gap"},
 		{"a box beyond the domain", wantBox(func(b *grid.Box) { b.Low[2] += 2 }), brick.ErrLayout, "outside"},
 		{"a box that overlaps others", wantBox(func(b *grid.Box) { *b = testDomain.Box() }), brick.ErrLayout, "overlap"},
-		{"another configuration of a condition", func(l *loader) { l.plain.config = `"simple"` }, ErrBoundary, `"simple"`},
+		{"another configuration of a condition", func(l *loader) { l.plain.config = `"simple"` }, ErrBoundary, `the solver's "simple"`},
 		{"a condition less", func(l *loader) { l.solver.Boundaries = l.solver.Boundaries[:1] }, ErrBoundary, "from 1 to 2"},
 		{"conditions in another order", func(l *loader) { slices.Reverse(l.solver.Boundaries) }, ErrBoundary, `"prepared"`},
 		{"a condition that prepares no restore", func(l *loader) { l.prepared.refuses = savedPrepared }, ErrBoundary, "refused"},
-		{"another derived time", func(l *loader) { l.solver.Clock = shiftedClock{&l.clock} }, ErrMismatch, "accepted_time"},
+		{"another derived time", func(l *loader) { l.solver.Clock = shiftedClock{&l.clock} }, ErrMismatch, "accepted_time of the bundle is 2, but the solver's clock has"},
 	} {
 		for rank := range 3 {
 			for _, opts := range [][]Option{nil, {InPlace()}} {
@@ -255,7 +255,7 @@ func TestAMismatchOnOneRankRejectsTheLoadOnAll(t *testing.T) {
 	t.Run("a field that the bundle lacks, on all ranks", func(t *testing.T) {
 		inject := vfs.NewInject(fsys)
 		err := failToLoad(t, inject, 3, loadWanted{keep: true, kind: ErrMismatch, change: func(_ *comm.Comm, l *loader) { l.solver.Fields[0].ID = "c" }})
-		wantError(t, err, ErrNoField, `"c" is not among ["a" "b"]`)
+		wantError(t, err, ErrNoField, `the solver wants "c", the bundle has ["a" "b"]`)
 		if ops := openedFields(inject); ops != nil {
 			t.Errorf("fields were opened:\n\t%s", strings.Join(ops, "\n\t"))
 		}

@@ -114,8 +114,8 @@ func (b *Moving) Position() (xpos float64, idx int, ok bool) {
 // Observe looks at the owned cells of f. It is not collective; what it sees
 // counts at the next [Moving.Advance]. NaNs are not seen.
 func (b *Moving) Observe(f *field.Field[float64]) error {
-	if err := b.domain.SameGrid(f.Domain()); err != nil {
-		return fmt.Errorf("moving boundary: %w", err)
+	if err := b.sameGrid(f); err != nil {
+		return err
 	}
 	data, err := f.View()
 	if err != nil {
@@ -132,6 +132,13 @@ func (b *Moving) Observe(f *field.Field[float64]) error {
 				}
 			}
 		}
+	}
+	return nil
+}
+
+func (b *Moving) sameGrid(f *field.Field[float64]) error {
+	if err := b.domain.SameGrid(f.Domain()); err != nil {
+		return fmt.Errorf("moving boundary: condition and field: %w", err)
 	}
 	return nil
 }
@@ -200,8 +207,8 @@ func (b *Moving) Advance(ctx context.Context, c *comm.Comm) error {
 // collective, and does nothing as long as no front was found. Ghost cells are
 // the caller's to exchange.
 func (b *Moving) Apply(f *field.Field[float64]) error {
-	if err := b.domain.SameGrid(f.Domain()); err != nil {
-		return fmt.Errorf("moving boundary: %w", err)
+	if err := b.sameGrid(f); err != nil {
+		return err
 	}
 	if b.state.First {
 		return nil

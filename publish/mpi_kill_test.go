@@ -85,11 +85,11 @@ func (r *runner) advance() error {
 	return r.set(r.n)
 }
 
-// onlyBundles reports what else is in a directory.
+// onlyBundles reports what else is in a directory, beside the lock of its service.
 func onlyBundles(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if _, ok := ParseStepName(e.Name()); !ok {
+		if _, ok := ParseStepName(e.Name()); !ok && e.Name() != directoryLock {
 			err = errors.Join(err, fmt.Errorf("%s has %s", dir, e.Name()))
 		}
 	}
@@ -127,6 +127,7 @@ func publishUntilKilled(c *comm.Comm, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer r.service.Close()
 	for range 2 {
 		if err := r.advance(); err != nil {
 			return err
@@ -217,7 +218,7 @@ func checkNewest(t *testing.T, dir string, newest int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := checkpoints{&o, dir}.steps()
+	steps, err := checkpoints{o: &o, dir: dir}.steps()
 	if err != nil || len(steps) == 0 || steps[0] != newest {
 		t.Fatalf("%s has the bundles %v (%v): want %d as the newest", dir, steps, err, newest)
 	}
@@ -285,7 +286,7 @@ func TestASignalToOneRankSavesOnAllAndStops(t *testing.T) {
 			}
 		}
 		o, _ := newOptions(nil)
-		steps, err := checkpoints{&o, dir}.steps()
+		steps, err := checkpoints{o: &o, dir: dir}.steps()
 		if err != nil || len(steps) != i+1 || steps[0] <= newest {
 			t.Fatalf("the bundles are %v, %v:\n%s", steps, err, output)
 		}

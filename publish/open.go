@@ -125,7 +125,8 @@ func (b *Bundle) Checksum(id string) (uint64, bool) {
 	return crc, ok
 }
 
-// Sidecar returns the content of sidecar.json, and whether there is one.
+// Sidecar returns the content of sidecar.json, for [DecodeSidecar], and whether there is
+// one.
 func (b *Bundle) Sidecar() (json.RawMessage, bool) {
 	return slices.Clone(b.sidecar), b.sidecar != nil
 }

@@ -119,7 +119,7 @@ func Logger(l *slog.Logger) Option {
 }
 
 // WithSidecar publishes v, as JSON, as sidecar.json. [SaveBundle] has it in its
-// [State] instead.
+// [State] instead, which says how numbers are written that JSON doesn't have.
 func WithSidecar(v any) Option { return func(o *options) { o.sidecar = v } }
 
 func (o *options) step(s Step, detail string) {

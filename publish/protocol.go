@@ -3,7 +3,6 @@ package publish
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -480,7 +479,7 @@ func encodeSidecar(v any, limit int) (text []byte, err error) {
 		return nil, nil
 	}
 	err = comm.Protect(func() error {
-		text, err = json.MarshalIndent(v, "", "  ")
+		text, err = marshalSidecar(v)
 		return err
 	})
 	if err != nil {

@@ -24,7 +24,11 @@ type State struct {
 	ResultCounter int64         // number of results written so far, not negative
 	Method        string        // identity of the integrator
 	Boundaries    []Boundary    // in the order of their application
-	Sidecar       any           // published as sidecar.json when not nil
+
+	// Sidecar is published as sidecar.json when it isn't nil, as package json writes it.
+	// The numbers that JSON doesn't have become the strings "NaN", "Infinity" and
+	// "-Infinity"; [DecodeSidecar] makes numbers of them.
+	Sidecar any
 }
 
 // SaveBundle publishes a state as the bundle dir. It is collective.

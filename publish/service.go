@@ -19,6 +19,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -30,7 +31,9 @@ type Clock interface {
 }
 
 // DerivedClock is a clock that computes its time from the increment. A bundle
-// whose time differs from TimeAt by more than 1e-9 · max(1, |time|) is rejected.
+// whose time differs from TimeAt by more than 1e-9 · max(|time|, |step|) is rejected;
+// the step is from the time at the increment before to that at the increment, or for
+// increment 0 to the time at the next one.
 type DerivedClock interface {
 	Clock
 	TimeAt(increment int64) float64
@@ -43,21 +46,23 @@ type Solver struct {
 	Results    *int64 // result counter; nil: none
 	Method     string // identity of the integrator
 	Boundaries []Boundary
-	Sidecar    func() (any, error) // content of sidecar.json, the same on all ranks; nil: none
+	Sidecar    func() (any, error) // State.Sidecar, the same on all ranks; nil: none
 }
 
 // Service saves bundles of a solver as its configuration says, and restarts it
 // from them. Its methods are collective, but for Close.
 type Service struct {
-	c       *comm.Comm
-	cfg     Config
-	o       options
-	opts    []Option
-	own     *Plans // nil: the plans are the caller's
-	dir     checkpoints
-	from    string // the path of restart_from, if it is one: absolute, rank 0's on all ranks
-	ready   bool   // the directory stands
-	last    int64  // increment that is on disk already: saved or restored; -1: none
+	c    *comm.Comm
+	cfg  Config
+	o    options
+	opts []Option
+	own  *Plans // nil: the plans are the caller's
+	dir  checkpoints
+	from string // the path of restart_from, if it is one: absolute, rank 0's on all ranks
+	holding
+	last savedState // what is on disk already
+	// passed are bundles that the service passed over while it was off.
+	passed  []bundleState
 	since   time.Time
 	counted map[string]int64 // cells that aren't finite, of the save that is going on
 	before  map[string]int64 // of the last bundle that was saved or restored
@@ -65,16 +70,35 @@ type Service struct {
 	now     func() time.Time
 }
 
+// savedState is a state that this service saved or restored.
+type savedState struct {
+	increment int64 // -1: there is none
+	time      float64
+	method    string
+	here      bool // it is in the checkpoint directory, under its name
+}
+
+// is reports whether a state is the saved one, as far as can be told without its cells.
+func (l savedState) is(s State) bool {
+	return l.increment == s.Increment && math.Float64bits(l.time) == math.Float64bits(s.Time) && l.method == s.Method
+}
+
 // NewService makes the service. It is collective; all ranks give the same
 // configuration and options. When it has returned on one rank, all of them listen to
-// the signals of the configuration. Unless the configuration is off, rank 0 makes the
-// checkpoint directory and clears away what publications and removals of dead jobs
-// left in it; a node that doesn't see that directory is an error that names it.
+// the signals of the configuration.
+//
+// Unless the configuration is off, rank 0 makes the checkpoint directory, sees that it
+// can be written, and clears away what publications and removals of dead jobs left in
+// it; a node that doesn't see that directory is an error that names it. The service
+// holds the directory until Close, and until the end of the process at the latest:
+// another service that saves, of this process or of another one, is refused with
+// [ErrInUse] and the name of the job that has it, after CheckpointConfig.WaitSeconds.
+// Where the filesystem has no working locks that is a warning.
 //
 // Relative paths of the configuration are relative to the working directory of rank 0 at
 // this call: a later change of it changes nothing.
 func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
-	s := &Service{c: c, cfg: cfg, opts: opts, last: -1, now: time.Now}
+	s := &Service{c: c, cfg: cfg, opts: opts, last: savedState{increment: -1}, now: time.Now}
 	var err error
 	s.o, err = newOptions(opts)
 	if s.o.plans == nil {
@@ -101,10 +125,15 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	if err := paths.Settle(ctx, c); err != nil {
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
-	s.dir, s.from = checkpoints{o: &s.o, dir: paths.At(0)}, paths.At(1)
+	s.dir, s.from = checkpoints{o: &s.o, dir: paths.At(0), stuck: make(map[int64]bool)}, paths.At(1)
+	s.warnConfig()
 	if !cfg.Checkpoint.off() {
-		s.listen() // before the last agreement: a rank that has its service knows that all listen
-		if err := s.prepare(ctx); err != nil {
+		err := s.hold(ctx)
+		if err == nil {
+			s.listen() // before the last agreement: a rank that has its service knows that all listen
+			err = s.c.OnRoot(ctx, nil, s.dir.clean)
+		}
+		if err != nil {
 			s.Close()
 			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 		}
@@ -140,9 +169,9 @@ func (s *Service) listen() {
 	}
 }
 
-// Close stops listening to signals and frees the memory that is kept between saves,
-// but for what [Reuse] gave it. It is not collective, and may be called several
-// times.
+// Close stops listening to signals, gives the checkpoint directory back, and frees the
+// memory that is kept between saves, except what [Reuse] gave it. It is not collective,
+// and may be called several times.
 func (s *Service) Close() {
 	if s.own != nil {
 		s.own.Close()
@@ -150,27 +179,7 @@ func (s *Service) Close() {
 	if s.inbox != nil {
 		signal.Stop(s.inbox)
 	}
-}
-
-// prepare makes the directory and clears leftovers away, and makes sure that all nodes
-// see the directory.
-func (s *Service) prepare(ctx context.Context) error {
-	stand := func() (string, error) {
-		if err := s.dir.makeDir(s.dir.dir); err != nil {
-			return "", err
-		}
-		return s.dir.dir, s.dir.clean()
-	}
-	several, _, err := s.o.look.Nodes(ctx, s.c)
-	switch {
-	case err != nil:
-	case several:
-		err = s.o.look.Directory(ctx, s.c, s.o.fs, s.o.log, stand)
-	default:
-		err = s.c.OnRoot(ctx, nil, func() error { _, err := stand(); return err })
-	}
-	s.ready = err == nil
-	return err
+	s.letGo()
 }
 
 // Outcome is what MaybeSave did.
@@ -214,7 +223,7 @@ func (s *Service) MaybeSave(ctx context.Context, v Solver) (Outcome, error) {
 			out.Stop, out.Reason = true, s.reason(flags[0])
 		}
 	}
-	if !due || increment == s.last || increment == 0 {
+	if !due || increment == s.last.increment || increment == 0 {
 		return out, nil
 	}
 	path, err := s.Save(ctx, v)
@@ -262,32 +271,60 @@ func (s *Service) reason(flags int64) string {
 // removed; that this fails is a warning, not an error. So are cells that are NaN or
 // infinite, if a field has more of them than at the save before, unless the
 // configuration says otherwise.
+//
+// The state that this service has saved or restored last, of the same increment, time and
+// method, isn't saved again when its bundle is in the directory: the path is that of the
+// bundle. Any other state of that increment is refused with [ErrExists], as is everything
+// else that is in the way.
+//
+// A service that is off holds its directory from its first Save on: that one waits for
+// the directory and may be refused, as NewService does and is for others.
 func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	if s.cfg.Checkpoint.Directory == "" {
 		return "", fmt.Errorf("checkpoint: %w: no checkpoint.directory is configured", ErrInput)
 	}
 	state, err := v.state()
-	if err := agreeInputs(ctx, s.c, err, []entry{
+	entries := []entry{
 		{pathEntry, strconv.Quote(s.cfg.Checkpoint.Directory)},
 		{"the accepted increment", strconv.FormatInt(state.Increment, 10)},
-	}); err != nil {
+	}
+	// The ranks learn with the inputs what rank 0 sees of the directory.
+	var unheld, missing int64
+	if !s.ready || s.lost() {
+		unheld = 1
+	}
+	path := s.dir.path(state.Increment)
+	if s.last.here && s.last.increment == state.Increment {
+		entries = append(entries,
+			entry{"the accepted time", strconv.FormatFloat(state.Time, 'g', -1, 64)},
+			entry{"the method", strconv.Quote(state.Method)})
+		if s.c.Rank() == 0 {
+			if there, eerr := vfs.Exists(s.o.fs, path); eerr == nil && !there {
+				missing = 1
+			}
+		}
+	}
+	if err := agreeInputs(ctx, s.c, err, entries, &unheld, &missing); err != nil {
 		return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 	}
 	increment := state.Increment
 	if increment == 0 {
 		return "", nil
 	}
-	if !s.ready {
-		if err := s.prepare(ctx); err != nil {
+	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
+	if s.last.here && s.last.is(state) && missing == 0 {
+		return shown, nil
+	}
+	if unheld != 0 {
+		if err := s.begin(ctx); err != nil {
 			return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 		}
 	}
-	path := s.dir.path(increment)
-	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
 	if err := SaveBundle(ctx, s.c, path, state, s.opts...); err != nil {
-		return "", err
+		return "", s.explainExists(increment, err)
 	}
-	s.last, s.since = increment, s.now()
+	s.last = savedState{increment, state.Time, state.Method, true}
+	s.since = s.now()
 	s.noteSaved(shown, v)
 	if s.c.Rank() == 0 {
 		if err := s.dir.prune(increment, s.cfg.Checkpoint.Keep); err != nil {
@@ -296,6 +333,26 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		s.warnSpace(path)
 	}
 	return shown, nil
+}
+
+// begin takes hold of the directory in the middle of a run: of a service that was off,
+// or whose lock somebody removed.
+func (s *Service) begin(ctx context.Context) error {
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
+	if err := s.c.OnRoot(ctx, nil, s.dir.clean); err != nil {
+		return err
+	}
+	return s.setAsidePassed(ctx)
+}
+
+// explainExists says what the service knows of a bundle that is in the way.
+func (s *Service) explainExists(increment int64, err error) error {
+	if l := s.last; l.increment == increment && l.here && errors.Is(err, ErrExists) {
+		return fmt.Errorf("%w (this service saved or restored it at time %v, with method %q)", err, l.time, l.method)
+	}
+	return err
 }
 
 // state asks the solver's callbacks for what is to be saved.
@@ -356,10 +413,18 @@ func acceptClock(c Clock, m Metadata) error {
 	if !ok {
 		return nil
 	}
-	derived := d.TimeAt(m.AcceptedIncrement)
-	if diff := math.Abs(derived - m.AcceptedTime); !(diff <= 1e-9*math.Max(1, math.Abs(m.AcceptedTime))) {
-		return fmt.Errorf("%w: accepted_time is %v, but the clock has %v at increment %d",
-			ErrMismatch, m.AcceptedTime, derived, m.AcceptedIncrement)
+	n, t := m.AcceptedIncrement, m.AcceptedTime
+	derived, neighbour := d.TimeAt(n), n-1
+	if n == 0 {
+		neighbour = 1
+	}
+	scale := math.Abs(t)
+	if step := math.Abs(derived - d.TimeAt(neighbour)); !math.IsInf(step, 0) && step > scale {
+		scale = step
+	}
+	if diff := math.Abs(derived - t); !(diff <= 1e-9*scale) {
+		return fmt.Errorf("%w: accepted_time of the bundle is %v, but the solver's clock has %v at increment %d",
+			ErrMismatch, t, derived, n)
 	}
 	return nil
 }

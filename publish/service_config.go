@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
 )
 
@@ -25,6 +27,8 @@ const SetAside = "set_aside"
 //
 //	{"restart_from": "latest", "checkpoint": {"every": 10, "directory": "results/ckpt", "keep": 3}}
 type Config struct {
+	misspelt []string // keys of the JSON that are nearly those below
+
 	// RestartFrom is the path of a bundle, [Latest], or empty for a fresh start.
 	RestartFrom string           `json:"restart_from"`
 	Checkpoint  CheckpointConfig `json:"checkpoint"`
@@ -50,6 +54,9 @@ type CheckpointConfig struct {
 	// structure and size; 0 keeps all. If none of them is finite, the newest one that
 	// is stays too.
 	Keep int `json:"keep"`
+	// WaitSeconds is how long a service that saves waits for the directory while
+	// another job holds it; 0 stands for 60 seconds, less for not at all.
+	WaitSeconds float64 `json:"wait_seconds"`
 	// Superseded is empty or [SetAside]: what happens to good bundles that are
 	// newer than the state that a run starts from.
 	Superseded string `json:"superseded"`
@@ -63,7 +70,8 @@ type CheckpointConfig struct {
 // ParseConfig reads the service's keys from a solver's JSON text. Other keys of
 // the top level belong to the solver and are left alone; an unknown key under
 // "checkpoint" is an error, for a misspelt one would lose states. Errors name the
-// key.
+// key. A key of the top level that is nearly "checkpoint" or "restart_from", where that
+// one is missing, is left alone too, and [NewService] warns of it.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	if err := checkJSON(data); err != nil {
@@ -83,15 +91,22 @@ func ParseConfig(data []byte) (Config, error) {
 		if err := json.Unmarshal(raw, &keys); err != nil {
 			return c, fmt.Errorf("configuration: %w", configError("checkpoint", err))
 		}
-		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded", "non_finite", "non_finite_fields"}
-		for key := range keys {
+		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded", "wait_seconds", "non_finite", "non_finite_fields"}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if !slices.Contains(known, key) {
-				return c, fmt.Errorf("configuration: checkpoint.%s: unknown key (known are %s)", key, strings.Join(known, ", "))
+				return c, fmt.Errorf("configuration: checkpoint.%s: unknown key%s (known are %s)", key, didYouMean(key, known...), strings.Join(known, ", "))
 			}
 		}
 		d := json.NewDecoder(bytes.NewReader(raw))
 		if err := d.Decode(&c.Checkpoint); err != nil {
 			return c, fmt.Errorf("configuration: %w", configError("checkpoint", err))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(top)) {
+		for _, right := range []string{"checkpoint", "restart_from"} {
+			if _, there := top[right]; !there && similar(key, right) {
+				c.misspelt = append(c.misspelt, key)
+			}
 		}
 	}
 	return c, c.Validate()
@@ -136,6 +151,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("restart_from: %q needs checkpoint.directory", Latest)
 	case math.IsNaN(k.EverySeconds) || k.EverySeconds > math.MaxInt64/float64(time.Second):
 		return fmt.Errorf("checkpoint.every_seconds: %v is not a number of seconds", k.EverySeconds)
+	case math.IsNaN(k.WaitSeconds) || k.WaitSeconds > math.MaxInt64/float64(time.Second):
+		return fmt.Errorf("checkpoint.wait_seconds: %v is not a number of seconds", k.WaitSeconds)
 	case k.Keep < 0:
 		return fmt.Errorf("checkpoint.keep: %d is negative", k.Keep)
 	case k.Superseded != "" && k.Superseded != SetAside:
@@ -151,6 +168,17 @@ func (c Config) Validate() error {
 }
 
 // off reports whether the service saves nothing.
-func (c CheckpointConfig) off() bool {
-	return c.Directory == "" || c.Every <= 0 && c.EverySeconds <= 0 && len(c.OnSignal) == 0
+func (c CheckpointConfig) off() bool { return c.Directory == "" || !c.ruled() }
+
+// ruled reports whether anything says when to save.
+func (c CheckpointConfig) ruled() bool {
+	return c.Every > 0 || c.EverySeconds > 0 || len(c.OnSignal) > 0
+}
+
+// wait is how long a service waits for its directory.
+func (c CheckpointConfig) wait() time.Duration {
+	if c.WaitSeconds == 0 {
+		return owner.DefaultWait
+	}
+	return time.Duration(max(c.WaitSeconds, 0) * float64(time.Second))
 }

@@ -39,8 +39,9 @@ func ParseStepName(name string) (increment int64, ok bool) {
 
 // checkpoints is a checkpoint directory, as rank 0 sees it.
 type checkpoints struct {
-	o   *options
-	dir string
+	o     *options
+	dir   string
+	stuck map[int64]bool // bundles that can't be removed: tried once, and told once
 }
 
 func (d checkpoints) path(increment int64) string {
@@ -48,11 +49,11 @@ func (d checkpoints) path(increment int64) string {
 }
 
 // steps returns the increments of all bundles, good or bad, highest first. A
-// directory that doesn't exist has none.
+// directory that doesn't exist has none; a link to one that doesn't is an error.
 func (d checkpoints) steps() ([]int64, error) {
 	entries, err := d.o.fs.ReadDir(d.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, vfs.CheckLink(d.o.fs, d.dir)
 	}
 	if err != nil {
 		return nil, err
@@ -93,12 +94,16 @@ func (d checkpoints) makeDir(dir string) error {
 	if err := d.o.fs.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if err := vfs.CheckLink(d.o.fs, dir); err != nil {
+		return err
+	}
 	return d.o.fs.SyncDir(parent)
 }
 
 // clean removes what dead publications and removals left behind. A lock that is
 // held protects its owner's work, and where there are no locks nothing can be
-// told, so nothing is removed.
+// told, so nothing is removed. What can't be removed is a warning: it is in nobody's
+// way.
 func (d checkpoints) clean() error {
 	entries, err := d.o.fs.ReadDir(d.dir)
 	if err != nil {
@@ -110,11 +115,12 @@ func (d checkpoints) clean() error {
 			leftovers[base] = append(leftovers[base], e.Name())
 		}
 	}
-	var failed error
 	for base, names := range leftovers {
-		failed = errors.Join(failed, d.cleanOne(base, names))
+		if err := d.cleanOne(base, names); err != nil {
+			d.o.log.Warn("what a run that ended early left can't be removed", "bundle", filepath.Join(d.dir, base), "files", names, "error", err)
+		}
 	}
-	return failed
+	return nil
 }
 
 // besideStep returns the bundle that a leftover or a lock belongs to.
@@ -177,7 +183,7 @@ func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 // is durable. Good is judged by structure and size: reading all of the kept bundles
 // after each save would cost more than they did. Bundles above newest, and those
 // that aren't good, are not its business. The newest one that is finite stays, in
-// addition to keep if need be. It renames, syncs, and only then removes.
+// addition to keep if need be. It goes on after a failure.
 func (d checkpoints) prune(newest int64, keep int) error {
 	if keep <= 0 {
 		return nil
@@ -187,14 +193,16 @@ func (d checkpoints) prune(newest int64, keep int) error {
 		return err
 	}
 	good, finite := 0, false
+	var failed []error
 	for _, n := range steps {
-		if n > newest {
+		if n > newest || d.stuck[n] {
 			continue
 		}
 		b, err := readStructure(d.o.fs, d.path(n))
 		if err != nil {
 			if !damaged(err) {
-				return err
+				d.stuck[n] = true
+				failed = append(failed, err)
 			}
 			continue
 		}
@@ -204,12 +212,15 @@ func (d checkpoints) prune(newest int64, keep int) error {
 			continue
 		}
 		if err := d.remove(n); err != nil {
-			return err
+			d.stuck[n] = true
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
+// remove renames a bundle, syncs, and only then removes it. One that can't be removed
+// gets its name back, whole: so it is tried first whether it can.
 func (d checkpoints) remove(increment int64) (err error) {
 	path := d.path(increment)
 	lock, err := d.o.fs.Lock(path + suffixLock)
@@ -223,19 +234,79 @@ func (d checkpoints) remove(increment int64) (err error) {
 	}
 	gone := path + suffixRemoving
 	if err := vfs.RemoveAll(d.o.fs, gone); err != nil {
-		return err
+		n, err := onedir.NewNonce()
+		if err != nil {
+			return err
+		}
+		gone += "." + n.String()
 	}
 	if err := d.o.fs.Rename(path, gone); err != nil {
-		return err
+		return fmt.Errorf("%s stays: %w", path, err)
 	}
 	if err := d.o.fs.SyncDir(d.dir); err != nil {
 		return err
 	}
+	// From here on a crash leaves it under this name: what happens in it harms no bundle.
+	tried, err := d.tryRemoval(gone)
+	if err != nil {
+		return d.giveBack(gone, path, tried, err)
+	}
 	if err := vfs.RemoveAll(d.o.fs, gone); err != nil {
-		return err
+		return fmt.Errorf("a part of %s stays: %w", gone, err)
 	}
 	d.o.log.Info("removed an old bundle", "bundle", path)
 	return nil
+}
+
+// errTried says that an attempt to remove a bundle was not undone.
+var errTried = errors.New("is not what it was")
+
+// tryRemoval looks whether the entries of a directory, and of those below it, can be
+// removed: one entry of each gets another name and its own back, for which the same
+// rights are needed. It returns the directories in which that went well.
+func (d checkpoints) tryRemoval(dir string) (tried []string, err error) {
+	entries, err := d.o.fs.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		below, err := d.tryRemoval(filepath.Join(dir, e.Name()))
+		tried = append(tried, below...)
+		if err != nil {
+			return tried, err
+		}
+	}
+	entry, other := filepath.Join(dir, entries[0].Name()), filepath.Join(dir, suffixRemoving)
+	if err := d.o.fs.Rename(entry, other); err != nil {
+		return tried, err
+	}
+	if err := d.o.fs.Rename(other, entry); err != nil {
+		return tried, fmt.Errorf("%s %w: %w", dir, errTried, err)
+	}
+	return append(tried, dir), nil
+}
+
+// giveBack gives a bundle that can't be removed its name back, once a crash can't leave
+// anything of the attempt in it. One that isn't whole keeps the other name.
+func (d checkpoints) giveBack(gone, path string, tried []string, cause error) error {
+	if errors.Is(cause, errTried) {
+		return cause
+	}
+	for _, dir := range tried {
+		if err := d.o.fs.SyncDir(dir); err != nil {
+			return fmt.Errorf("%s can't be removed (%w), and is now %s: %w", path, cause, gone, err)
+		}
+	}
+	if err := vfs.MoveNoReplace(d.o.fs, gone, path); err != nil {
+		return fmt.Errorf("%s can't be removed (%w), and is now %s: %w", path, cause, gone, err)
+	}
+	if err := d.o.fs.SyncDir(d.dir); err != nil {
+		return fmt.Errorf("%s stays, since it can't be removed: %w (after a crash it may be %s: %w)", path, cause, gone, err)
+	}
+	return fmt.Errorf("%s stays, since it can't be removed: %w", path, cause)
 }
 
 // damaged reports whether the error says that a bundle is no good, as opposed to

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 )
@@ -27,7 +29,8 @@ import (
 //     error, and so is one of another grid or method, which is not passed over.
 //   - A path: that bundle.
 //
-// A start below good bundles of the checkpoint directory is refused, with their
+// A service that is off changes nothing in the directory: damaged bundles keep their
+// names, until its first Save. A start of one that saves below good bundles of the checkpoint directory is refused, with their
 // names, since later saves would find their paths taken; with [SetAside] they are
 // renamed to step_N.superseded instead. An error leaves the solver as it was,
 // unless its chain has [ErrFieldsUndefined].
@@ -43,10 +46,18 @@ func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 		loaded, err = s.restoreFrom(ctx, v, s.cfg.RestartFrom)
 	}
 	if err != nil {
+		s.last = savedState{increment: -1}
 		return nil, fmt.Errorf("restart: %w", err)
 	}
 	if loaded != nil {
-		s.last = loaded.Metadata.AcceptedIncrement
+		s.last.increment, s.last.time, s.last.method = loaded.Metadata.AcceptedIncrement, loaded.Metadata.AcceptedTime, v.Method
+		// A clock that computes its time has one of its own.
+		_ = comm.Protect(func() error {
+			if n, t := v.Clock.Accepted(); n == s.last.increment {
+				s.last.time = t
+			}
+			return nil
+		})
 		s.noteRestored(loaded)
 	}
 	s.since = s.now()
@@ -85,7 +96,7 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		}
 		loaded, err := s.tryLatest(ctx, n, v, &bad)
 		if loaded != nil {
-			err = s.setAside(ctx, append(bad, notFinite...), loaded)
+			err = s.passOver(ctx, append(bad, notFinite...), loaded)
 		}
 		if loaded != nil || err != nil {
 			return loaded, err
@@ -95,7 +106,7 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		loaded, err := s.tryLatest(ctx, b.Increment, v, &bad)
 		if loaded != nil {
 			bad = slices.DeleteFunc(bad, func(d bundleState) bool { return d.Increment < b.Increment })
-			err = s.setAside(ctx, bad, loaded)
+			err = s.passOver(ctx, bad, loaded)
 		}
 		if loaded != nil || err != nil {
 			return loaded, err
@@ -118,6 +129,7 @@ func (s *Service) tryLatest(ctx context.Context, n int64, v Solver, bad *[]bundl
 	switch {
 	case err == nil:
 		loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
+		s.last.here = true
 		return loaded, nil
 	case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
 		return nil, err
@@ -195,25 +207,29 @@ func (s *Service) verify(ctx context.Context, path string, fields []field.Named)
 }
 
 func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Loaded, error) {
-	var above []bundleState
-	err := s.fromRoot(ctx, &above, func() error {
+	var seen struct {
+		Above []bundleState
+		Here  bool // the bundle is in the checkpoint directory
+	}
+	err := s.fromRoot(ctx, &seen, func() error {
 		start := int64(0)
 		if path != "" {
 			m, _, err := readMetadata(s.o.fs, s.from)
 			if err != nil {
-				return err
+				return meantLatest(path, err)
 			}
 			start = m.AcceptedIncrement
+			seen.Here = s.sameDirectory(s.from, s.dir.path(start))
 		}
 		var err error
-		above, err = s.above(start)
+		seen.Above, err = s.above(start)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	var good []string
-	for _, b := range above {
+	for _, b := range seen.Above {
 		if b.Reason == "" {
 			good = append(good, filepath.Join(s.cfg.Checkpoint.Directory, StepName(b.Increment)))
 		}
@@ -227,14 +243,69 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 			ErrExists, from, strings.Join(good, ", "), SetAside)
 	}
 	if path == "" {
-		return nil, s.setAside(ctx, above, nil)
+		return nil, s.setAside(ctx, seen.Above, nil)
 	}
 	loaded, err := s.Load(ctx, s.from, v)
 	if err != nil {
 		return nil, err
 	}
 	loaded.Path = path
-	return loaded, s.setAside(ctx, above, loaded)
+	s.last.here = seen.Here
+	return loaded, s.setAside(ctx, seen.Above, loaded)
+}
+
+// sameDirectory reports whether two paths lead to one directory, as far as rank 0 sees.
+func (s *Service) sameDirectory(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, xerr := s.o.fs.Stat(a)
+	y, yerr := s.o.fs.Stat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
+}
+
+// passOver sets the bundles that were passed over for the loaded one aside. A service that
+// is off only names them: it is a reader, and may have no right to rename them.
+func (s *Service) passOver(ctx context.Context, bad []bundleState, loaded *Loaded) error {
+	if !s.cfg.Checkpoint.off() {
+		return s.setAside(ctx, bad, loaded)
+	}
+	s.passed = bad
+	if s.c.Rank() == 0 {
+		for _, b := range bad {
+			what, key, why := "a damaged bundle", "reason", b.Reason
+			if b.NotFinite != "" {
+				what, key, why = "a bundle that is not finite", "non_finite", b.NotFinite
+			}
+			s.o.log.Warn("passed over "+what+", which keeps its name since this service doesn't save",
+				"bundle", s.dir.path(b.Increment), key, why)
+		}
+	}
+	return nil
+}
+
+// setAsidePassed sets those that a service passed over while it was off aside, now that
+// it saves and they would be in the way. Somebody may have put others in their places.
+func (s *Service) setAsidePassed(ctx context.Context) error {
+	var still []bundleState
+	for _, b := range s.passed {
+		if b.NotFinite != "" {
+			err := s.fromRoot(ctx, &b, func() error {
+				b.NotFinite = s.dir.notFinite(b.Increment)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if b.NotFinite != "" {
+				still = append(still, b)
+			}
+		} else if err := s.verify(ctx, s.dir.path(b.Increment), nil); err != nil && damaged(err) {
+			still = append(still, b)
+		}
+	}
+	s.passed = nil
+	return s.setAside(ctx, still, nil)
 }
 
 // above judges, by structure, the bundles of the directory with increments above

@@ -377,6 +377,7 @@ func TestAnotherGridOrMethodOrVersionIsNotPassedOver(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				defer service.Close()
 				v := solver.solver()
 				if c.Rank() == 1 || name == "field" {
 					change(&v)
@@ -691,6 +692,7 @@ func TestADerivedClockMustAgreeWithTheSavedTime(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				defer service.Close()
 				clock := &derivedClock{step: tc.step}
 				v := solver.solver()
 				v.Clock = clock

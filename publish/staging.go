@@ -89,14 +89,14 @@ func (p *publication) claim() error {
 // clear removes what dead publications to this path left. It moves staging away
 // in one step before it removes it: should its owner be alive after all, it finds
 // nothing instead of a half.
+//
+// What can't be removed, since it is another user's, is in nobody's way any more.
 func (p *publication) clear() error {
 	doomed := p.final + suffixRemoving + "." + p.nonce.String()
 	err := p.o.fs.Rename(p.staging, doomed)
 	switch {
 	case err == nil:
-		if err := vfs.RemoveAll(p.o.fs, doomed); err != nil {
-			return err
-		}
+		p.removeLeftover(doomed)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -110,12 +110,16 @@ func (p *publication) clear() error {
 	}
 	for _, e := range entries {
 		if leftover(e.Name(), base) {
-			if err := vfs.RemoveAll(p.o.fs, filepath.Join(parent, e.Name())); err != nil {
-				return err
-			}
+			p.removeLeftover(filepath.Join(parent, e.Name()))
 		}
 	}
 	return nil
+}
+
+func (p *publication) removeLeftover(path string) {
+	if err := vfs.RemoveAll(p.o.fs, path); err != nil {
+		p.o.log.Warn("what a publication that ended early left can't be removed", "path", path, "error", err)
+	}
 }
 
 // checkNonce looks whether dir is ours.

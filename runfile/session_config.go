@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
 	"github.com/fieldstone-io/fieldstone/record"
 )
@@ -92,6 +93,10 @@ type Config struct {
 	// can go on from, or the context was cancelled: then Open fails at once. Where
 	// LoadBundle is nil, the solver loads the bundles after Open, and can't go back.
 	LoadBundle func(ctx context.Context, start Start) error
+
+	// Wait is how long Open waits for another run of the name to end; 0 stands for one
+	// minute, less for not at all.
+	Wait time.Duration
 
 	// Device describes the device that computes, for the record; empty for none.
 	Device string
@@ -286,6 +291,14 @@ func (c *Config) saveTimes() []float64 {
 		return c.TimePoints
 	}
 	return c.SaveTimes
+}
+
+// wait is how long Open waits for another run of the name.
+func (c *Config) wait() time.Duration {
+	if c.Wait == 0 {
+		return owner.DefaultWait
+	}
+	return c.Wait
 }
 
 // end is the accepted time at which the run ends.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/record"
 )
@@ -26,6 +27,7 @@ type disk struct {
 	apart      bool   // the ranks are on several nodes
 	work       string // working directory at the beginning
 	lost       error  // it isn't known
+	made       bool   // the directory is there, and can be written
 
 	checkpointTmp string // the working file of the checkpoint
 }
@@ -58,8 +60,8 @@ func (d *disk) warn() Option {
 	return Warn(func(text string) { d.log.Warn(text) })
 }
 
-// lock makes the directory and takes the lock <name>.lock in it, which ends with this
-// process at the latest.
+// lock makes the directory, sees that it can be written, and takes the lock <name>.lock
+// in it, which ends with this process at the latest. Its file says who has it.
 func (d *disk) lock() (func() error, error) {
 	if !h5.Enabled {
 		return nil, ErrNoHDF5
@@ -67,13 +69,17 @@ func (d *disk) lock() (func() error, error) {
 	if d.lost != nil {
 		return nil, d.lost
 	}
-	if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
-		return nil, err
+	if !d.made {
+		if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
+			return nil, err
+		}
+		if err := owner.Writable(d.fsys, d.dir); err != nil {
+			return nil, err
+		}
+		d.made = true
 	}
-	l, err := d.fsys.Lock(filepath.Join(d.dir, d.name+".lock"))
+	l, err := owner.Take(d.fsys, filepath.Join(d.dir, d.name+".lock"), ErrInUse)
 	switch {
-	case errors.Is(err, vfs.ErrLocked):
-		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
 	case errors.Is(err, vfs.ErrNoLocks):
 		d.log.Warn("nothing keeps a second run of the name away", "directory", d.dir, "error", err)
 		return func() error { return nil }, nil
@@ -99,6 +105,9 @@ func makeDirectory(fsys vfs.FS, dir string) error {
 		}
 	}
 	if err := fsys.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := vfs.CheckLink(fsys, dir); err != nil {
 		return err
 	}
 	return fsys.SyncDir(parent)

@@ -15,11 +15,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/mpitest"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // diskConfig is the run of decayConfig in a directory.
@@ -83,14 +85,18 @@ func TestSegmentsOnDisk(t *testing.T) {
 }
 
 func TestSecondRunOfTheNameIsRefused(t *testing.T) {
+	t.Setenv("PBS_JOBID", "77.server")
 	dir := t.TempDir()
 	cfg := diskConfig(dir)
 	s, err := Open(t.Context(), comm.Self(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), comm.Self(), cfg); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "run.lock") {
-		t.Errorf("a second run gives %v", err)
+	_, err = Open(t.Context(), comm.Self(), cfg)
+	for _, text := range []string{"run.lock", fmt.Sprintf("process %d on ", os.Getpid()), "PBS job 77.server"} {
+		if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), text) {
+			t.Errorf("a second run gives %v, want %q", err, text)
+		}
 	}
 	other := cfg
 	other.Name = "other"
@@ -103,6 +109,36 @@ func TestSecondRunOfTheNameIsRefused(t *testing.T) {
 	}
 	if out, err := runOnDisk(t.Context(), comm.Self(), cfg); err != nil || !out.Done {
 		t.Errorf("after the first run has closed: %+v, %v", out, err)
+	}
+}
+
+// Where nothing can be written it is found out before the run begins, even if what a
+// killed job left of the lock can be locked.
+func TestADirectoryThatCanNotBeWrittenIsFoundByOpen(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "run.lock"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	inject := vfs.NewInject(vfs.OS)
+	if err := inject.Fail(vfs.Rule{Kinds: []vfs.Kind{vfs.OpMkdir, vfs.OpCreate, vfs.OpRemove}, Err: syscall.EACCES}); err != nil {
+		t.Fatal(err)
+	}
+	d := newDisk(dir, "run", silent)
+	d.fsys = inject
+	_, err := open(t.Context(), comm.Self(), diskConfig(dir), d, time.Now)
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "the directory can't be written") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestADirectoryThatIsALinkToNothingIsNamedAsSuch(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	if err := os.Symlink("nowhere", dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), comm.Self(), diskConfig(dir))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir+" is a link to nothing") {
+		t.Errorf("error is %v", err)
 	}
 }
 

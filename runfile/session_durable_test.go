@@ -153,6 +153,9 @@ func TestDirectoriesOfARunAreDurable(t *testing.T) {
 		if op.Kind == vfs.OpLock {
 			break
 		}
+		if filepath.Dir(op.Name) == cfg.Directory {
+			continue // the look whether it can be written
+		}
 		got = append(got, string(op.Kind)+" "+op.Name)
 	}
 	want := []string{"mkdir " + filepath.Join(dir, "a"), "syncdir " + dir, "mkdir " + cfg.Directory, "syncdir " + filepath.Join(dir, "a")}

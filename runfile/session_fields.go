@@ -101,8 +101,8 @@ func (c *Config) field(u *Unknown) (field.Any, error) {
 	if f == nil {
 		return nil, fmt.Errorf("%w: field %q is nil", ErrInput, u.Name)
 	}
-	if err := f.Domain().SameGrid(u.Domain); err != nil {
-		return nil, fmt.Errorf("%w: field %q: %w", ErrInput, u.Name, err)
+	if m, ok := errors.AsType[*grid.MismatchError](f.Domain().SameGrid(u.Domain)); ok {
+		return nil, fmt.Errorf("%w: field %q: %s", ErrInput, u.Name, m.Between("the field", "the layout"))
 	}
 	if f.Kind() == field.Complex128 {
 		return nil, fmt.Errorf("%w: field %q: %w: it is %v, files of runs hold real numbers", ErrInput, u.Name, errors.ErrUnsupported, f.Kind())

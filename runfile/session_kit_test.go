@@ -328,6 +328,7 @@ func decayConfig() Config {
 		SaveTimes:  []float64{0, 0.5, 1},
 		Updates:    []string{"mean"},
 		Checkpoint: CheckpointConfig{Steps: 3},
+		Wait:       -1,
 	}
 }
 

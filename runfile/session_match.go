@@ -1,8 +1,12 @@
 package runfile
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
+
+	"github.com/fieldstone-io/fieldstone/grid"
 )
 
 // matchUnknowns arranges a stored state as a layout wants it. Unknowns are matched by
@@ -50,10 +54,11 @@ func sameGrids(l *Layout, u *Unknown, stored *Layout, v *Unknown) error {
 	case Scalar:
 		return nil
 	case Field:
-		if err := u.Domain.SameGrid(v.Domain); err != nil {
-			return err
+		err := cmp.Or(u.Domain.SameGrid(v.Domain), u.Domain.SamePeriodicity(v.Domain))
+		if m, ok := errors.AsType[*grid.MismatchError](err); ok {
+			return errors.New(m.Between("the layout", "the file"))
 		}
-		return u.Domain.SamePeriodicity(v.Domain)
+		return err
 	}
 	if err := sameFaces("the radial grid", l.R, stored.R); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -21,7 +22,8 @@ import (
 // It is collective, and no file of the run changes yet.
 //
 // It refuses, and deletes nothing, when
-//   - another run of the name is going on in the directory: [ErrInUse];
+//   - another run of the name is going on in the directory, still after Config.Wait:
+//     [ErrInUse], with the process, machine and job that it is;
 //   - segments with higher numbers exist: [ErrFilesExist];
 //   - the segment of its number exists, or a checkpoint of it or of a later one,
 //     unless it overwrites: [ErrFilesExist]. A run that resumes replaces a segment that
@@ -72,9 +74,13 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	if err := s.agree(ctx); err != nil {
 		return nil, fmt.Errorf("open run: %w", err) // whose name may differ on the ranks
 	}
-	// Before the ranks agree for the last time: when one has its session, all listen.
-	s.listen()
-	if err := s.open(ctx); err != nil {
+	err := s.hold(ctx)
+	if err == nil {
+		// Before the ranks agree for the last time: when one has its session, all listen.
+		s.listen()
+		err = s.open(ctx)
+	}
+	if err != nil {
 		s.stopListening()
 		s.fields.close()
 		err = errors.Join(err, s.unlock())
@@ -109,14 +115,21 @@ func (s *Session) agree(ctx context.Context) error {
 	return s.fields.know(ctx, names)
 }
 
+// hold keeps other runs of the name away, once they have ended.
+func (s *Session) hold(ctx context.Context) error {
+	return owner.Wait(ctx, s.c, s.cfg.wait(), ErrInUse, func() (err error) {
+		s.release, err = s.store.lock()
+		return err
+	}, func(err error) {
+		s.log.Warn("waiting for another run of the name to end", "run", s.cfg.Name, "at most", s.cfg.wait(), "because", err)
+	})
+}
+
 func (s *Session) open(ctx context.Context) error {
 	if err := s.oneDirectory(ctx); err != nil {
 		return err
 	}
 	err := s.settle(ctx, func() error {
-		if err := s.lock(); err != nil {
-			return err
-		}
 		if err := s.plan(ctx); err != nil {
 			return err
 		}
@@ -160,14 +173,6 @@ func (s *Session) settle(ctx context.Context, plan func() error) error {
 	return s.c.Agree(ctx, decodeStart(text, &s.start))
 }
 
-// lock keeps other runs of the name away, on rank 0.
-func (s *Session) lock() (err error) {
-	if s.release == nil {
-		s.release, err = s.store.lock()
-	}
-	return err
-}
-
 // oneDirectory makes sure, where ranks on several nodes are to write fields, that all of
 // them see the directory that rank 0 has locked. Nothing in it has been looked at before.
 // Without fields rank 0 is alone with the files.
@@ -182,7 +187,7 @@ func (s *Session) oneDirectory(ctx context.Context) error {
 	}
 	s.store.onNodes()
 	return look.Directory(ctx, s.c, s.store.filesystem(), s.log, func() (string, error) {
-		return s.store.directory(), s.lock()
+		return s.store.directory(), nil
 	})
 }
 
@@ -192,6 +197,7 @@ func (c *Config) inputs(settings record.Record) []input {
 		{"the directory", strconv.Quote(c.Directory)},
 		{"the name", strconv.Quote(c.Name)},
 		{"Segment", strconv.Itoa(c.Segment)},
+		{"Wait", c.Wait.String()},
 		{"Resume and Overwrite", fmt.Sprint(c.Resume, c.Overwrite)},
 		{"From", fmt.Sprintf("%q, state %d", c.From, c.FromState)},
 		{"the updates", fmt.Sprintf("%q", c.Updates)},

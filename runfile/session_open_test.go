@@ -2,6 +2,7 @@ package runfile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
@@ -28,6 +30,85 @@ func twoSegments(t *testing.T) *memory {
 		}
 	}
 	return m
+}
+
+// unlocking is a store whose lock is let go at the given try to take it.
+type unlocking struct {
+	*memory
+	at int
+}
+
+func (u *unlocking) lock() (func() error, error) {
+	if u.at--; u.at == 0 {
+		u.crash()
+	}
+	return u.memory.lock()
+}
+
+// A job that is started again meets its dying predecessor.
+func TestOpenWaitsForAnotherRunOfTheName(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		wait time.Duration
+		at   int // of the tries the one that the lock is let go at; 0: none
+		text string
+	}{
+		{"by itself", 0, 3, ""},
+		{"as long as it takes", time.Minute, 3, ""},
+		{"no longer than it is to", 20 * time.Millisecond, 0, "waited for during 20ms"},
+		{"not at all", -1, 3, "run.lock"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := &unlocking{newMemory(), tc.at}
+			m.locked = true
+			var log bytes.Buffer
+			err := comm.Run(3, func(c *comm.Comm) error {
+				cfg := decayConfig()
+				cfg.Wait = tc.wait
+				if c.Rank() == 0 {
+					cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				}
+				s, err := open(t.Context(), c, cfg, m, time.Now)
+				if tc.text == "" {
+					return errors.Join(err, s.Close(t.Context()))
+				}
+				if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), tc.text) {
+					t.Errorf("rank %d: error is %v, want ErrInUse with %q", c.Rank(), err, tc.text)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waited := strings.Count(log.String(), "waiting for another run")
+			if want := map[bool]int{true: 0, false: 1}[tc.wait < 0]; waited != want {
+				t.Errorf("%d warnings that it waits, want %d:\n%s", waited, want, log.String())
+			}
+		})
+	}
+}
+
+func TestAContextEndsTheWaitOfOpen(t *testing.T) {
+	for _, rank := range []int{0, 2} {
+		m := newMemory()
+		m.locked = true
+		err := comm.Run(3, func(c *comm.Comm) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if c.Rank() != rank {
+				ctx = t.Context()
+			}
+			cfg := decayConfig()
+			cfg.Wait = time.Hour
+			if _, err := open(ctx, c, cfg, m, time.Now); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("rank %d: error is %v", c.Rank(), err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -165,6 +165,17 @@ func TestLsSaysWhenALockCannotBeAsked(t *testing.T) {
 	}
 }
 
+// What a link leads to may come back: nobody restarts from what is below meanwhile.
+func TestLsSaysThatALinkLeadsToNothing(t *testing.T) {
+	results(t)
+	symlink(t, "/nowhere/step_70", "results/ckpt/step_70")
+	out := mustRun(t, 0, "ls", "results/ckpt").out
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, `"latest" fails: step_70: is a link to nothing`) || !strings.Contains(last, "remove the link") {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
 func TestLatestInLs(t *testing.T) {
 	const guess = " (if its contents are good: --verify reads them)"
 	version3 := func(t *testing.T, dir string) {

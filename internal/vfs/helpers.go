@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -140,12 +141,17 @@ func MissingDir(fsys FS, name string) (missing string) {
 }
 
 // NoDir is an error of making name: err, or one that wraps it and names the directory
-// whose absence is the reason.
+// whose absence is the reason, or the link to nothing in its place.
 func NoDir(fsys FS, name string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		if dir := MissingDir(fsys, name); dir != "" {
-			return &noDir{dir, err}
-		}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	missing := MissingDir(fsys, name)
+	if link := CheckLink(fsys, filepath.Dir(cmp.Or(missing, filepath.Clean(name)))); link != nil {
+		return link
+	}
+	if missing != "" {
+		return &noDir{missing, err}
 	}
 	return err
 }
@@ -157,6 +163,23 @@ type noDir struct {
 
 func (e *noDir) Error() string { return "there is no directory " + e.dir }
 func (e *noDir) Unwrap() error { return e.err }
+
+// CheckLink returns an error that wraps fs.ErrNotExist and says what is the matter if
+// name is a link to nothing.
+func CheckLink(fsys FS, name string) error {
+	info, err := fsys.Lstat(name)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return nil
+	}
+	if _, err := fsys.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
+			err = path.Err // the name is said
+		}
+		return fmt.Errorf("%s is a link to nothing: what it leads to may have been purged, or be on a filesystem that isn't mounted; bring that back, or remove the link (%w)",
+			name, err)
+	}
+	return nil
+}
 
 // MoveNoReplace is RenameNoReplace where the filesystem has it. Elsewhere it looks
 // first and then renames, which is only safe where nobody else makes newname: the

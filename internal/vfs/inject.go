@@ -399,6 +399,14 @@ func (l *injectLock) Release() error {
 	return l.in.run(Op{Kind: OpUnlock, Name: l.name}, func(int) error { return l.base.Release() }, func() { giveUp(l.base) })
 }
 
+func (l *injectLock) Describe(text string) error {
+	return l.in.run(Op{Kind: OpWrite, Name: l.name, Size: int64(len(text))}, func(int) error { return l.base.Describe(text) }, nil)
+}
+
+func (l *injectLock) Current() (bool, error) {
+	return get(l.in, Op{Kind: OpLstat, Name: l.name}, l.base.Current)
+}
+
 // giveUp unlocks, and leaves the lock file behind where it can. The failure that
 // is reported is the injected one.
 func giveUp(l Lock) {

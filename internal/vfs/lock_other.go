@@ -22,3 +22,5 @@ func openLock(name string, flag int, perm fs.FileMode) (*os.File, error) {
 func (lockFile) tryLock() error { return ErrNoLocks }
 
 func (lockFile) unlock() error { return nil }
+
+func share(*os.File) {}

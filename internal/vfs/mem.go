@@ -645,6 +645,36 @@ func (l *memLock) release(remove bool) error {
 	return err
 }
 
+func (l *memLock) Describe(text string) error {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.node.lock != l {
+		return pathError("write", l.name, fs.ErrClosed)
+	}
+	l.m.applyOp(l.node, fileOp{kind: opTruncate})
+	f := &memFile{m: l.m, node: l.node, name: l.name, flag: os.O_WRONLY}
+	if _, err := f.write([]byte(text), 0); err != nil {
+		return pathError("write", l.name, err)
+	}
+	return nil
+}
+
+func (l *memLock) Current() (bool, error) {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.node.lock != l {
+		return false, pathError("lstat", l.name, fs.ErrClosed)
+	}
+	at, err := l.m.walk(l.name, entry)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, pathError("lstat", l.name, err)
+	}
+	return at.node == l.node, nil
+}
+
 // Dump lists everything in the filesystem, sorted by path: "/dir/",
 // "/file 12" with the size, "/link -> target". It is for messages of tests.
 func (m *Mem) Dump() []string {

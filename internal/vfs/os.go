@@ -140,24 +140,49 @@ func tryLock(name string) (Lock, error) {
 	}
 	l := &osLock{file: f, name: name}
 	same, err := l.current()
+	if err == nil && same && f.readOnly {
+		same, err = l.keep()
+	}
 	if err == nil && same {
 		return l, nil
 	}
 	return nil, errors.Join(err, l.unlock())
 }
 
+// keep reports whether a file that can't be written is to be the lock. Otherwise
+// it has removed the file, while nobody else could hold it, so that the next try
+// makes one that can be written.
+func (l *osLock) keep() (bool, error) {
+	err := os.Remove(l.name)
+	if errors.Is(err, fs.ErrPermission) {
+		return true, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return false, err
+}
+
 func openLockFile(name string) (f lockFile, created bool, err error) {
 	for range lockAttempts {
 		file, err := openLock(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 		if err == nil {
-			return lockFile{file}, true, nil
+			share(file)
+			return lockFile{File: file}, true, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return lockFile{}, false, err
 		}
 		file, err = openLock(name, os.O_RDWR|openNoFollow|NoWait, 0)
+		readOnly := errors.Is(err, fs.ErrPermission)
+		if readOnly { // another user's
+			file, err = openLock(name, os.O_RDONLY|openNoFollow|NoWait, 0)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // released in between
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w (it is another user's, and can't be asked whether it is held: once it isn't, that user or you may remove it)", err)
 		}
 		if err != nil {
 			return lockFile{}, false, err
@@ -170,13 +195,16 @@ func openLockFile(name string) (f lockFile, created bool, err error) {
 			file.Close()
 			return lockFile{}, false, err
 		}
-		return lockFile{file}, false, nil
+		return lockFile{file, readOnly}, false, nil
 	}
 	return lockFile{}, false, &fs.PathError{Op: "lock", Path: name, Err: ErrLocked}
 }
 
 // lockFile has the methods tryLock and unlock of each operating system.
-type lockFile struct{ *os.File }
+type lockFile struct {
+	*os.File
+	readOnly bool
+}
 
 type osLock struct {
 	name string
@@ -199,8 +227,36 @@ func (l *osLock) release(remove bool) error {
 		if same, err = l.current(); err == nil && same {
 			err = os.Remove(l.name)
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			err = nil // another user's, in a sticky directory
+		}
 	}
 	return errors.Join(err, l.unlock())
+}
+
+func (l *osLock) Describe(text string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.file.File == nil:
+		return &fs.PathError{Op: "write", Path: l.name, Err: fs.ErrClosed}
+	case l.file.readOnly:
+		return &fs.PathError{Op: "write", Path: l.name, Err: fs.ErrPermission}
+	}
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt([]byte(text), 0)
+	return err
+}
+
+func (l *osLock) Current() (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file.File == nil {
+		return false, &fs.PathError{Op: "lstat", Path: l.name, Err: fs.ErrClosed}
+	}
+	return l.current()
 }
 
 // current reports whether the locked file is still the one at its name.

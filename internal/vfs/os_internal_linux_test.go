@@ -88,7 +88,7 @@ func TestFlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
-		return lockFile{f}
+		return lockFile{File: f}
 	}
 	a, b := open(), open()
 	const try = syscall.LOCK_EX | syscall.LOCK_NB

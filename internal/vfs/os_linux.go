@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -125,11 +127,49 @@ func startWriteBack(f *os.File, offset, n int64) {
 // lock service that is down (ENOLCK), since it might then exclude this node's
 // processes only.
 func (f lockFile) tryLock() error {
-	err := f.setLock(unix.F_WRLCK)
+	var err error
+	if f.readOnly {
+		err = f.tryShared()
+	} else {
+		err = f.setLock(unix.F_WRLCK)
+	}
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, ErrUnsupported) {
 		err = f.flock(unix.LOCK_EX | unix.LOCK_NB)
 	}
 	return lockError(err)
+}
+
+// sharedAttempts bounds the meetings of those who can only read the lock file.
+const sharedAttempts = 10
+
+// tryShared takes the lock on a file that can't be written, for which there are
+// shared locks only: one of these keeps those away that can write the file, and who
+// finds no other one beside his own has the lock. Of two, the later one sees the
+// earlier one in any case. Both may see each other, and try again.
+func (f lockFile) tryShared() error {
+	for range sharedAttempts {
+		if err := f.setLock(unix.F_RDLCK); err != nil {
+			return err
+		}
+		alone, err := f.alone()
+		if alone && err == nil {
+			return nil
+		}
+		if err := errors.Join(err, f.setLock(unix.F_UNLCK)); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond))))
+	}
+	return unix.EAGAIN
+}
+
+// alone reports whether nobody else has a lock on the file.
+func (f lockFile) alone() (bool, error) {
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	err := control(f.File, func(fd uintptr) error {
+		return retry(func() error { return unix.FcntlFlock(fd, unix.F_OFD_GETLK, &lock) })
+	})
+	return lock.Type == unix.F_UNLCK, err
 }
 
 func (f lockFile) unlock() error {

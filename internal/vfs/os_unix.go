@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -59,4 +60,34 @@ func lockError(err error) error {
 		return fmt.Errorf("%w: %w", ErrNoLocks, err)
 	}
 	return err
+}
+
+// share makes a new lock file one that all who may write its directory can lock,
+// whatever the umask, for it may outlive its process. A failure only means that they
+// have to replace it.
+func share(f *os.File) {
+	dir, err := os.Stat(filepath.Dir(f.Name()))
+	if err != nil {
+		return
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return
+	}
+	const write, readWrite = 0o2, 0o6
+	mode := info.Mode().Perm()
+	if dir.Mode().Perm()&(write<<3) != 0 {
+		mode |= readWrite << 3
+		parent, ok := dir.Sys().(*syscall.Stat_t)
+		own, known := info.Sys().(*syscall.Stat_t)
+		if ok && known && parent.Gid != own.Gid && f.Chown(-1, int(parent.Gid)) != nil {
+			mode |= readWrite // those of the directory's group are others to this file
+		}
+	}
+	if dir.Mode().Perm()&write != 0 {
+		mode |= readWrite
+	}
+	if mode != info.Mode().Perm() {
+		_ = f.Chmod(mode)
+	}
 }

@@ -73,7 +73,12 @@ type FS interface {
 	// Lock tries to take the exclusive lock on the file at name, which is
 	// created if needed; it never waits. The error wraps ErrLocked if someone
 	// else holds it, in this process or another, and ErrNoLocks where locks do
-	// not work. A lock ends with its process at the latest.
+	// not work. A lock ends with its process at the latest, but its file stays.
+	//
+	// Whoever may write the directory can lock a file that another user's process
+	// left in it, if the file can be read at least: a file that can't be written is
+	// replaced while no one else holds it, and held as it is where it can't be
+	// replaced (a sticky directory).
 	Lock(name string) (Lock, error)
 
 	// Usage describes the filesystem that holds name.
@@ -111,9 +116,19 @@ type File interface {
 
 // Lock is a held lock.
 type Lock interface {
+	// Describe makes text the content of the lock file, for those who find it
+	// locked. Between Lock and Describe the file may have the text of a holder
+	// before. It fails with fs.ErrPermission for a file that can't be written.
+	Describe(text string) error
+
+	// Current reports whether the lock file is still the one that was locked.
+	// When somebody has removed or replaced it, the lock keeps nobody away.
+	Current() (bool, error)
+
 	// Release removes the lock file while the lock is still held, then gives
 	// the lock up. The lock is given up even if an error is returned. A lock
-	// file that is no longer the one that was locked stays.
+	// file that is no longer the one that was locked stays, and so does one that
+	// this user may not remove.
 	Release() error
 }
 
