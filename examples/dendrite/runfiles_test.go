@@ -389,7 +389,7 @@ func TestRunRefusesWhatItCannotGoOnFrom(t *testing.T) {
 		want   string
 	}{
 		{"files of a run that isn't resumed", func(_ *testing.T, set *settings) { set.Run.Resume = false }, runfile.ErrFilesExist, "crystal.checkpoint.h5"},
-		{"another grid", func(_ *testing.T, set *settings) { set.Grid[0]++ }, runfile.ErrResume, "size along x is 38 and 37"},
+		{"another grid", func(_ *testing.T, set *settings) { set.Grid[0]++ }, runfile.ErrResume, "size along x: the layout has 38, the file has 37"},
 		{"other walls", func(_ *testing.T, set *settings) { set.Periodic[1] = true }, runfile.ErrResume, "phi"},
 		{"another spacing", func(_ *testing.T, set *settings) { set.Model.Spacing *= 1.01 }, runfile.ErrResume, "face"},
 		{"another time step", func(_ *testing.T, set *settings) { set.Model.Step *= 1.01 }, runfile.ErrResume, "where the time step makes that"},
