@@ -441,3 +441,44 @@ func TestWhatLatestTakesWhenBundlesAreNotFinite(t *testing.T) {
 		})
 	}
 }
+
+// A service that is off only names what it passes over. Once it saves, the bundle would be
+// in its way.
+func TestAServiceThatIsOffLeavesBundlesThatAreNotFinite(t *testing.T) {
+	fsys := newFS(t)
+	some := map[string]int{"phi": 1}
+	if err := withService(t, fsys, 2, unwaiting(""), nil, sequence(blowUp(10, nil), blowUp(20, some), blowUp(30, some))); err != nil {
+		t.Fatal(err)
+	}
+	before := fsys.Dump()
+	cfg := unwaiting(Latest)
+	cfg.Checkpoint.Every = 0
+	var log logs
+	err := withService(t, fsys, 3, cfg, &log, func(s session) error {
+		if n := s.loaded.Metadata.AcceptedIncrement; n != 10 {
+			return fmt.Errorf("restarted from %d, want 10", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, fsys, before)
+	for _, name := range []string{"step_20", "step_30"} {
+		want := fmt.Sprintf(`keeps its name since this service doesn't save" bundle=/data/ckpt/%s non_finite="1 cell of field \"phi\""`, name)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+	err = withService(t, fsys, 3, cfg, nil, func(s session) error {
+		if err := s.c.Agree(context.Background(), s.solver.advance(20)); err != nil {
+			return err
+		}
+		_, err := s.service.Save(context.Background(), s.solver.solver())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "step_10", "step_20", "step_20.superseded", "step_30.superseded")
+}
