@@ -25,8 +25,8 @@ type disk struct {
 	fsys       vfs.FS
 	chunkBytes int    // of fields
 	apart      bool   // the ranks are on several nodes
-	work       string // working directory at the beginning
-	lost       error  // it isn't known
+	work       string // working directory at the beginning, "" if it isn't known
+	lost       error  // it isn't known, and dir is relative to it
 	made       bool   // the directory is there, and can be written
 
 	checkpointTmp string // the working file of the checkpoint
@@ -34,16 +34,18 @@ type disk struct {
 
 func newDisk(dir, name string, log *slog.Logger) *disk {
 	d := &disk{given: dir, name: name, log: log, fsys: vfs.OS, chunkBytes: chunkBytes}
-	if d.work, d.lost = os.Getwd(); d.lost != nil {
-		d.lost = fmt.Errorf("working directory: %w", d.lost)
+	work, err := os.Getwd()
+	if err != nil && !filepath.IsAbs(dir) {
+		d.lost = fmt.Errorf("working directory: %w", err)
 	}
+	d.work = work
 	d.dir = d.absolute(dir)
 	return d
 }
 
 // absolute makes a path absolute that the caller gave.
 func (d *disk) absolute(path string) string {
-	if path == "" || filepath.IsAbs(path) {
+	if path == "" || filepath.IsAbs(path) || d.work == "" {
 		return path
 	}
 	return d.work + string(filepath.Separator) + path

@@ -375,3 +375,23 @@ func TestWhatWasReadIsReadInItsPlace(t *testing.T) {
 		t.Errorf("they are of %s and %s", file, last.File)
 	}
 }
+
+// TestAWorkingDirectoryThatIsGone matters to relative paths alone.
+func TestAWorkingDirectoryThatIsGone(t *testing.T) {
+	closed(t)
+	dir, gone := t.TempDir(), filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(gone, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(gone)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cellsOn(t.Context(), t, comm.Self(), vfs.OS, dir, 2, nil); err != nil {
+		t.Error(err)
+	}
+	checkCellsIn(t, dir, 0, 1, 2)
+	if _, err := cellsOn(t.Context(), t, comm.Self(), vfs.OS, "out", 2, nil); err == nil || !strings.Contains(err.Error(), "working directory") {
+		t.Errorf("a relative directory: %v", err)
+	}
+}
