@@ -36,7 +36,6 @@ func init() {
 		"ErrResume":        ErrResume,
 		"ErrOutOfStep":     ErrOutOfStep,
 		"ErrStopped":       ErrStopped,
-		"ErrNoHDF5":        ErrNoHDF5,
 		"ErrVersion":       ErrVersion,
 		"ErrTorn":          ErrTorn,
 		"ErrNotRunFile":    ErrNotRunFile,
@@ -44,7 +43,8 @@ func init() {
 		"ErrNotCheckpoint": ErrNotCheckpoint,
 		"ErrMismatch":      ErrMismatch,
 		"ErrNoState":       ErrNoState,
-		"ErrUnsupported":   errors.ErrUnsupported,
+		"ErrHash":          ErrHash,
+		"ErrNotOneRun":     ErrNotOneRun,
 		"errUnsynced":      errUnsynced,
 	} {
 		comm.Register("runfile."+name, err)
