@@ -11,6 +11,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -79,8 +80,9 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 //
 // The error is the same on all ranks and names the lowest rank that failed, the
 // file and the cause: `rank 2: write field "psi": no space left on device`. A
-// cancelled context counts as a failure of its rank. After an error the files
-// may be there, with anything in them; a file with parts may be longer, and has
+// cancelled context counts as a failure of its rank. A rank whose disk is slow is
+// waited for, see [comm.Comm.AtWork]; so is one whose Source takes long. After an error
+// the files may be there, with anything in them; a file with parts may be longer, and has
 // anything in these parts, but nothing else has changed.
 func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 	ids := writeIDs(jobs)
@@ -90,7 +92,7 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 			err = ids[i].fail("write", errors.New("no source"))
 		}
 	}
-	return p.call(ctx, "write", ids, err, func() ([]uint64, error) { return p.write(ctx, jobs, ids) })
+	return p.call(ctx, "write", ids, err, func(ctx context.Context) ([]uint64, error) { return p.write(ctx, jobs, ids) })
 }
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
@@ -139,8 +141,8 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 			err = ids[i].fail("read", errors.New("no sink"))
 		}
 	}
-	return p.call(ctx, "read", ids, err, func() ([]uint64, error) {
-		if err := p.onRoot(ctx, func() error { return p.checkSizes(ids) }); err != nil {
+	return p.call(ctx, "read", ids, err, func(ctx context.Context) ([]uint64, error) {
+		if err := p.onRoot(ctx, func() error { return p.checkSizes(ctx, ids) }); err != nil {
 			return nil, err
 		}
 		t := newTally(len(jobs), p.own())
@@ -154,7 +156,7 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 
 // call begins every call of a plan: the ranks agree that all of them are here,
 // able to take part, and with the same jobs.
-func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func() ([]uint64, error)) ([]uint64, error) {
+func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(context.Context) ([]uint64, error)) ([]uint64, error) {
 	p.c.calls = 0
 	if err == nil {
 		err = p.ready(op, jobs)
@@ -168,6 +170,8 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	ctx, end := p.c.atWork(ctx, p.opt.log, op+" bricks")
+	defer end()
 	if err := p.openWindow(ctx, len(jobs)); err != nil {
 		return nil, err
 	}
@@ -178,7 +182,7 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 			p.window.Counter(i).Store(0)
 		}
 	}
-	crcs, err := do()
+	crcs, err := do(ctx)
 	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),
 		"rank", p.c.Rank(), "collectives", p.c.calls, "error", err)
 	return crcs, err
@@ -286,7 +290,8 @@ func (p *Plan) onRoot(ctx context.Context, f func() error) error {
 	return p.c.Agree(ctx, err)
 }
 
-func (p *Plan) checkSizes(jobs []job) error {
+func (p *Plan) checkSizes(ctx context.Context, jobs []job) error {
+	defer waiting.Doing(ctx, "look at", "the sizes of the files").End()
 	for _, j := range jobs {
 		info, err := p.opt.fs.Stat(j.Path)
 		if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/internal/xdmf"
 )
 
@@ -72,7 +73,7 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, f field.Named,
 	plan := d.planning()
 	err = agreeInputs(ctx, c, err, entries, plan.maxima()...)
 	if err == nil {
-		_, err = plan.plan(ctx)
+		_, err = plan.plan(c.AtWork(ctx))
 	}
 	plan.done(err)
 	if err != nil {
@@ -118,6 +119,8 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64) (strin
 	entries := []entry{{pathEntry, strconv.Quote(path)}, {"the time", strconv.FormatFloat(time, 'g', -1, 64)}}
 	plan := d.planning()
 	err = agreeInputs(ctx, d.c, err, entries, plan.maxima()...)
+	ctx, end := d.o.atWork(ctx, d.c, "dump", path)
+	defer end()
 	var bricks *brick.Plan
 	if err == nil {
 		bricks, err = plan.plan(ctx)
@@ -133,7 +136,7 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64) (strin
 	if err != nil {
 		return "", named("dump", path, err)
 	}
-	err = d.c.OnRoot(ctx, nil, func() error { return d.describe(path, increment, time) })
+	err = d.c.OnRoot(ctx, nil, waiting.Step(ctx, "write", "the XDMF file", func() error { return d.describe(path, increment, time) }))
 	if err != nil {
 		return "", named("dump", path, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -99,21 +100,23 @@ func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err erro
 	if err != nil {
 		return nil, err
 	}
-	if err := l.readHead(ctx); err != nil {
+	work, end := l.o.atWork(ctx, l.c, "load", l.dir)
+	defer end()
+	if err := l.readHead(work); err != nil {
 		return nil, err
 	}
 	l.apply, err = prepareBoundaries(ctx, l.c, l.meta.BoundaryConditions, l.want.Boundaries)
 	if err != nil {
 		return nil, err
 	}
-	bricks, err := plan.plan(ctx)
+	bricks, err := plan.plan(work)
 	if err != nil {
 		return nil, err
 	}
 	if l.o.inPlace {
-		err = l.readInPlace(ctx, bricks)
+		err = l.readInPlace(work, bricks)
 	} else {
-		err = l.readThenCommit(ctx, bricks)
+		err = l.readThenCommit(work, bricks)
 	}
 	if err != nil {
 		return nil, err
@@ -158,10 +161,10 @@ func (l *load) readHead(ctx context.Context) error {
 	var text []byte
 	var err error
 	if l.c.Rank() == 0 {
-		err = comm.Protect(func() (err error) {
+		err = comm.Protect(waiting.Step(ctx, "read", "the metadata", func() (err error) {
 			text, err = l.inspect()
 			return err
-		})
+		}))
 	}
 	text, lost := l.c.Broadcast(ctx, 0, text)
 	if lost != nil {
@@ -183,7 +186,8 @@ func (l *load) readHead(ctx context.Context) error {
 			return err
 		})
 	}
-	return l.c.Agree(ctx, err)
+	// Rank 0 has read: from here to the agreement there is the caller's Accept.
+	return l.c.Agree(l.c.Watched(ctx), err)
 }
 
 // inspect checks the structure of the bundle, and encodes what is small and what
@@ -328,7 +332,7 @@ func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) (err error)
 	if err := l.c.Agree(ctx, l.copies.checked()); err != nil {
 		return err
 	}
-	if err := l.apply(ctx); err != nil {
+	if err := l.apply(l.c.Watched(ctx)); err != nil {
 		return err
 	}
 	err = l.copies.commit()
@@ -365,7 +369,7 @@ func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	if err := l.undefined(ctx, err); err != nil {
 		return err
 	}
-	if err := l.apply(ctx); err != nil {
+	if err := l.apply(l.c.Watched(ctx)); err != nil {
 		return fmt.Errorf("%w: %w", ErrFieldsUndefined, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Durability says what has reached stable storage when a publication returns.
@@ -49,7 +50,8 @@ type options struct {
 	plans      *Plans
 	stepping   *sync.Mutex // held while onStep runs
 	node       func(*comm.Comm, context.Context) (rank, size int, err error)
-	nonceTries int // looks for rank 0's nonce
+	nonceTries int                   // looks for rank 0's nonce
+	after      func(context.Context) // what rank 0 does when the bundle is published, while the others wait
 	err        error
 }
 
@@ -107,7 +109,9 @@ func OnStep(f func(step Step, detail string)) Option {
 	return func(o *options) { o.onStep = f }
 }
 
-// Logger receives warnings and notes. The default discards them.
+// Logger receives warnings and notes. The default discards them. Give it on all ranks:
+// where a step takes long, as on a slow disk, the rank whose step it is warns after a
+// minute, then after two, four and so on, and so does rank 0 while it waits for others.
 func Logger(l *slog.Logger) Option {
 	return func(o *options) {
 		if l == nil {
@@ -130,6 +134,16 @@ func (o *options) step(s Step, detail string) {
 	defer o.stepping.Unlock()
 	o.onStep(s, detail)
 }
+
+// atWork returns the context of a call to which all ranks have come, and what ends the
+// call: however long one of them takes with the files, the others wait, and it is told.
+func (o *options) atWork(ctx context.Context, c *comm.Comm, call, path string) (work context.Context, end func()) {
+	return waiting.Begin(c.AtWork(ctx), o.log, c.Rank(), call+" "+path)
+}
+
+// afterwards lets rank 0 do something when the bundle is published, before the others
+// know that: they wait for it as for the rest of the publication.
+func afterwards(f func(context.Context)) Option { return func(o *options) { o.after = f } }
 
 func (o *options) bricks() []brick.Option {
 	opts := []brick.Option{brick.Filesystem(o.fs), brick.Logger(o.log)}

@@ -17,6 +17,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -116,7 +117,7 @@ func (p *publication) stage(ctx context.Context) error {
 	err := p.hook
 	nonce := []int64{math.MinInt64, math.MinInt64} // rank 0's is the maximum
 	if err == nil && p.c.Rank() == 0 {
-		err = cmp.Or(comm.Protect(p.claim), p.hook)
+		err = cmp.Or(comm.Protect(waiting.Step(ctx, "make", "the staging directory", p.claim)), p.hook)
 		for i := range nonce {
 			nonce[i] = int64(binary.LittleEndian.Uint64(p.nonce[8*i:]))
 		}
@@ -148,7 +149,9 @@ func (p *publication) seenByAll(ctx context.Context) error {
 	p.oneNode = size == p.c.Size() // on all ranks or on none
 	if !p.oneNode {
 		if rank == 0 && p.c.Rank() > 0 {
+			step := waiting.Doing(ctx, "look for", "the staging directory")
 			err = p.awaitNonce(ctx)
+			step.End()
 		}
 		if err := p.c.Agree(ctx, err); err != nil {
 			return err
@@ -173,7 +176,7 @@ func (p *publication) sum(ctx context.Context) error {
 	if p.sums != nil {
 		return nil
 	}
-	if err := p.onRoot(ctx, p.checkFields); err != nil {
+	if err := p.onRoot(ctx, waiting.Step(ctx, "check", "the fields", p.checkFields)); err != nil {
 		return err
 	}
 	if p.o.durability == Full {
@@ -194,9 +197,9 @@ func (p *publication) sum(ctx context.Context) error {
 func (p *publication) complete(ctx context.Context) error {
 	err := p.hook
 	if err == nil && !p.checked {
-		err = comm.Protect(func() error { return p.blame(p.checkShare()) })
+		err = comm.Protect(waiting.Step(ctx, "check", "the fields", func() error { return p.blame(p.checkShare()) }))
 	}
-	return p.c.OnRoot(ctx, err, func() error {
+	return p.c.OnRoot(ctx, err, waiting.Step(ctx, "write", "what describes the fields", func() error {
 		if !p.checked {
 			if err := p.blame(p.checkNames()); err != nil {
 				return err
@@ -212,7 +215,7 @@ func (p *publication) complete(ctx context.Context) error {
 		}
 		p.step(StepSynced, p.staging)
 		return p.hook
-	})
+	}))
 }
 
 // describe writes metadata, sidecar and checksums.
@@ -343,7 +346,10 @@ func (p *publication) paths() []string {
 func (p *publication) reveal(ctx context.Context) error {
 	var err error
 	if p.c.Rank() == 0 {
-		err = comm.Protect(p.putInPlace)
+		err = comm.Protect(waiting.Step(ctx, "rename", "the bundle into place", p.putInPlace))
+		if err == nil && p.o.after != nil {
+			p.o.after(ctx)
+		}
 		if p.hook != nil {
 			p.o.log.Warn("the callback of a step panicked after the rename", "path", p.final, "error", p.hook)
 		}
@@ -385,7 +391,7 @@ func (p *publication) putInPlace() error {
 func (p *publication) abandon(ctx context.Context, err error) error {
 	var left error
 	if p.c.Rank() == 0 {
-		left = comm.Protect(p.discard)
+		left = comm.Protect(waiting.Step(ctx, "remove", "the staging directory", p.discard))
 		p.unlock()
 	}
 	if errors.Is(err, comm.ErrDead) {
@@ -455,7 +461,10 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	if err := p.agree(ctx, nil, err); err != nil {
 		return named("publish", dir, err)
 	}
-	err = p.run(ctx, func(ctx context.Context, dir string) ([]uint64, error) {
+	work, end := o.atWork(ctx, c, "publish", dir)
+	defer end()
+	err = p.run(work, func(_ context.Context, dir string) ([]uint64, error) {
+		// The caller's part: who hangs in it doesn't come.
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
 	})
 	return named("publish", dir, err)

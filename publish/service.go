@@ -17,6 +17,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -95,7 +96,10 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	}
 	if !cfg.Checkpoint.off() {
 		s.listen() // before the last agreement: a rank that has its service knows that all listen
-		if err := s.prepare(ctx); err != nil {
+		work, end := s.o.atWork(ctx, c, "checkpoint service in", cfg.Checkpoint.Directory)
+		err := s.prepare(work)
+		end()
+		if err != nil {
 			s.Close()
 			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 		}
@@ -129,12 +133,12 @@ func (s *Service) Close() {
 
 // prepare makes the directory and clears leftovers away.
 func (s *Service) prepare(ctx context.Context) error {
-	err := s.c.OnRoot(ctx, nil, func() error {
+	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "make and clear", "the checkpoint directory", func() error {
 		if err := s.dir.makeDir(s.dir.dir); err != nil {
 			return err
 		}
 		return s.dir.clean()
-	})
+	}))
 	s.ready = err == nil
 	return err
 }
@@ -242,23 +246,35 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		return "", nil
 	}
 	if !s.ready {
-		if err := s.prepare(ctx); err != nil {
+		work, end := s.o.atWork(ctx, s.c, "checkpoint in", s.cfg.Checkpoint.Directory)
+		err := s.prepare(work)
+		end()
+		if err != nil {
 			return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 		}
 	}
 	path := s.dir.path(increment)
 	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
-	if err := SaveBundle(ctx, s.c, path, state, s.opts...); err != nil {
+	// Old bundles go before the other ranks return: they would wait for rank 0 elsewhere,
+	// and not know that it is at work.
+	prune := afterwards(func(ctx context.Context) { s.tidy(ctx, increment) })
+	if err := SaveBundle(ctx, s.c, path, state, append(slices.Clip(s.opts), prune)...); err != nil {
 		return "", err
 	}
 	s.last, s.since = increment, s.now()
-	if s.c.Rank() == 0 {
-		if err := s.dir.prune(increment, s.cfg.Checkpoint.Keep); err != nil {
-			s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
-		}
-		s.warnSpace(path)
-	}
 	return shown, nil
+}
+
+// tidy removes old bundles when that of an increment is durable, on rank 0.
+func (s *Service) tidy(ctx context.Context, increment int64) {
+	err := comm.Protect(waiting.Step(ctx, "remove", "old bundles", func() error {
+		return s.dir.prune(increment, s.cfg.Checkpoint.Keep)
+	}))
+	if err != nil {
+		s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
+	}
+	defer waiting.Doing(ctx, "look at", "the space that is left").End()
+	s.warnSpace(s.dir.path(increment))
 }
 
 // state asks the solver's callbacks for what is to be saved.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Restore starts the solver as the configuration's restart_from says. It is
@@ -28,11 +29,16 @@ import (
 // unless its chain has [ErrFieldsUndefined].
 func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 	var loaded *Loaded
-	var err error
-	if s.cfg.RestartFrom == Latest {
-		loaded, err = s.restoreLatest(ctx, v)
-	} else {
-		loaded, err = s.restoreFrom(ctx, v, s.cfg.RestartFrom)
+	// All ranks come before rank 0 looks at what is there, which may take long.
+	err := s.c.Meet(ctx)
+	if err == nil {
+		work, end := s.o.atWork(ctx, s.c, "restart from", s.cfg.RestartFrom)
+		defer end()
+		if s.cfg.RestartFrom == Latest {
+			loaded, err = s.restoreLatest(work, v)
+		} else {
+			loaded, err = s.restoreFrom(work, v, s.cfg.RestartFrom)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("restart: %w", err)
@@ -61,7 +67,8 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 	}
 	var bad []bundleState
 	for _, n := range steps {
-		if err := s.c.OnRoot(ctx, nil, func() error { return s.ownName(n) }); err != nil {
+		look := waiting.Step(ctx, "look at", StepName(n), func() error { return s.ownName(n) })
+		if err := s.c.OnRoot(ctx, nil, look); err != nil {
 			return nil, err
 		}
 		loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
@@ -104,7 +111,7 @@ func (s *Service) loadVerified(ctx context.Context, path string, v Solver) (*Loa
 			return nil, err
 		}
 	}
-	return s.Load(ctx, path, v)
+	return s.Load(s.c.Watched(ctx), path, v)
 }
 
 // verify compares all fields of a bundle with their checksums, read by all ranks
@@ -181,7 +188,7 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 	if path == "" {
 		return nil, s.setAside(ctx, above, nil)
 	}
-	loaded, err := s.Load(ctx, path, v)
+	loaded, err := s.Load(s.c.Watched(ctx), path, v)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +230,7 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 	if len(list) == 0 {
 		return nil
 	}
-	err := s.c.OnRoot(context.WithoutCancel(ctx), nil, func() error {
+	err := s.c.OnRoot(context.WithoutCancel(ctx), nil, waiting.Step(ctx, "set aside", "bundles", func() error {
 		for _, b := range list {
 			suffix := suffixSuperseded
 			if b.Reason != "" {
@@ -240,7 +247,7 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 			}
 		}
 		return nil
-	})
+	}))
 	if err != nil && loaded != nil {
 		return fmt.Errorf("%w: %s is loaded, but: %w", ErrFieldsUndefined, loaded.Path, err)
 	}
@@ -249,15 +256,15 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 
 // fromRoot runs f on rank 0 and gives what it put into v to all ranks.
 func (s *Service) fromRoot(ctx context.Context, v any, f func() error) error {
-	if err := s.c.OnRoot(ctx, nil, f); err != nil {
-		return err
-	}
 	var text []byte
-	var err error
-	if s.c.Rank() == 0 {
+	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "look at", "the bundles", func() (err error) {
+		if err := f(); err != nil {
+			return err
+		}
 		text, err = json.Marshal(v)
-	}
-	if err := s.c.Agree(ctx, err); err != nil {
+		return err
+	}))
+	if err != nil {
 		return err
 	}
 	if text, err = s.c.Broadcast(ctx, 0, text); err != nil {

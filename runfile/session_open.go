@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -97,9 +98,11 @@ func (s *Session) agree(ctx context.Context) error {
 }
 
 func (s *Session) open(ctx context.Context) error {
+	ctx, end := s.atWork(ctx, "open")
+	defer end()
 	var text []byte
 	var err error
-	if err := s.c.OnRoot(ctx, nil, func() error {
+	if err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "read", "the files of the run", func() error {
 		if s.release, err = s.store.lock(); err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func (s *Session) open(ctx context.Context) error {
 		}
 		text, err = encodeStart(&s.start)
 		return err
-	}); err != nil {
+	})); err != nil {
 		return err
 	}
 	if text, err = s.c.Broadcast(ctx, 0, text); err != nil {

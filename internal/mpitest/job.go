@@ -40,6 +40,14 @@ func Watch(d time.Duration) Option {
 	}
 }
 
+// WorkLimit is comm.WorkLimit of the world communicator.
+func WorkLimit(d time.Duration) Option {
+	return func(j *Job) {
+		j.commOptions = append(j.commOptions, comm.WorkLimit(d))
+		j.env = append(j.env, envWorkLimit+"="+d.String())
+	}
+}
+
 // A Component is a library for collective files that a test can choose.
 type Component struct {
 	Name    string
@@ -71,6 +79,8 @@ const (
 	envProgram = "FIELDSTONE_MPITEST_PROGRAM" // or the program
 	envRanks   = "FIELDSTONE_MPITEST_RANKS"   // of a program without MPI: its goroutines
 	envWatch   = "FIELDSTONE_MPITEST_WATCH"
+
+	envWorkLimit = "FIELDSTONE_MPITEST_WORK_LIMIT"
 )
 
 func isRank() bool { return os.Getenv(envJob) != "" }

@@ -183,3 +183,11 @@ func (c *Call) warning(d *doing, lasted time.Duration) (text string, args []any)
 	}
 	return text, append(args, "for", lasted.Round(min(time.Second, FirstWarning/looks)))
 }
+
+// Step makes a function that says what this rank is doing while f runs; see [Doing].
+func Step(ctx context.Context, what, with string, f func() error) func() error {
+	return func() error {
+		defer Doing(ctx, what, with).End()
+		return f()
+	}
+}
