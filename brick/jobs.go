@@ -97,15 +97,20 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]uint64, error) {
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]uint64, error) {
 	if err := p.c.Agree(ctx, p.create(ctx, ids)); err != nil {
+		step := waiting.Doing(ctx, "close", "the files")
 		_ = p.made.close(ids) // the error is that of all ranks already
+		step.End()
+		_ = p.c.Meet(context.WithoutCancel(ctx)) // none is left at work
 		return nil, err
 	}
 	t := newTally(len(jobs), p.own())
 	err := p.drv.write(ctx, p, jobs, t)
 	// Those that other ranks wrote, or nobody because of an error.
+	step := waiting.Doing(ctx, "close", "the files")
 	if cerr := p.made.close(ids); err == nil {
 		err = cerr
 	}
+	step.End()
 	crcs, err := p.finish(ctx, "write", ids, t, err)
 	if err != nil {
 		return nil, err

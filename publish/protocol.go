@@ -347,18 +347,17 @@ func (p *publication) reveal(ctx context.Context) error {
 	var err error
 	if p.c.Rank() == 0 {
 		err = comm.Protect(waiting.Step(ctx, "rename", "the bundle into place", p.putInPlace))
-		if err == nil && p.o.after != nil {
+		switch {
+		case errors.Is(err, ErrDurabilityUnknown):
+			p.unlock()
+		case err == nil && p.o.after != nil:
 			p.o.after(ctx)
 		}
 		if p.hook != nil {
 			p.o.log.Warn("the callback of a step panicked after the rename", "path", p.final, "error", p.hook)
 		}
 	}
-	err = p.c.Agree(context.WithoutCancel(ctx), err)
-	if errors.Is(err, ErrDurabilityUnknown) {
-		p.unlock()
-	}
-	return err
+	return p.c.Agree(context.WithoutCancel(ctx), err)
 }
 
 // putInPlace runs on rank 0. Up to the rename it fails without a trace; then it

@@ -81,10 +81,11 @@ type Session struct {
 	reserved  int   // states of fields that are in the working file alone
 	working   place // that file, on rank 0
 
-	seen     stopFlags // reasons that this rank saw
-	stop     stopFlags // those that are known on all ranks
-	fileSeen time.Time // when rank 0 last looked for the stop file
-	last     struct {  // checkpoint of this segment, or what it began with
+	seen     stopFlags       // reasons that this rank saw
+	stop     stopFlags       // those that are known on all ranks
+	fileSeen time.Time       // when rank 0 last looked for the stop file
+	looking  <-chan fileLook // the outcome of that where it takes long, nil otherwise
+	last     struct {        // checkpoint of this segment, or what it began with
 		accepted int64
 		time     float64
 		wall     time.Time
@@ -360,7 +361,7 @@ func (s *Session) discard(ctx context.Context, err error) error {
 		err = s.lost
 	}
 	s.reserved = 0
-	s.settle(ctx, err, func() error { return s.file.discard() })
+	s.settle(ctx, err, "the working file of the segment", func() error { return s.file.discard() })
 	return err
 }
 
@@ -505,7 +506,7 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 	}
 	err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "complete", "the checkpoint", func() error { return s.store.completeCheckpoint(ctx) }))
 	if err != nil {
-		s.settle(ctx, err, s.store.discardCheckpoint)
+		s.settle(ctx, err, "the working file of the checkpoint", s.store.discardCheckpoint)
 	}
 	return err
 }
@@ -598,12 +599,12 @@ func (s *Session) Close(ctx context.Context) error {
 		if wrong[0] != 0 {
 			err = errors.Join(s.c.Agree(ctx, s.broken), err)
 		}
-		err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "give up", "the lock", s.unlock))
+		err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "remove", "the lock", s.unlock))
 	} else if s.reserved > 0 {
 		err = s.discard(ctx, err)
 	}
-	err = errors.Join(err, s.unlock())
 	if err != nil {
+		s.settle(ctx, err, "the lock", s.unlock)
 		return fmt.Errorf("close run %s: %w", s.cfg.Name, err)
 	}
 	return nil

@@ -31,15 +31,14 @@ func (s *Session) atWork(ctx context.Context, call string) (work context.Context
 	return waiting.Begin(s.c.AtWork(ctx), s.cfg.Logger, s.c.Rank(), call+" run "+s.cfg.Name)
 }
 
-// settle is for the end of a call in which all ranks got the same error: rank 0 cleans
-// up, and the others wait for it where they know that it is at work. That one doesn't
-// come is for the next call to say.
-func (s *Session) settle(ctx context.Context, err error, clean func() error) {
+// settle is for the end of a call in which all ranks got the same error: rank 0 removes
+// something, and the others wait for it where they know that it is at work. That one
+// doesn't come is for the next call to say.
+func (s *Session) settle(ctx context.Context, err error, what string, remove func() error) {
 	ctx = context.WithoutCancel(ctx)
 	if s.c.Rank() == 0 {
-		err := waiting.Step(ctx, "remove", "the working file", clean)()
-		if err != nil {
-			s.log.Warn("the working file is left", "error", err)
+		if err := waiting.Step(ctx, "remove", what, remove)(); err != nil {
+			s.log.Warn(what+" is left", "error", err)
 		}
 	}
 	if s.apart == nil && !errors.Is(err, comm.ErrDead) {

@@ -63,10 +63,12 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	}
 	// Before the ranks agree for the last time: when one has its session, all listen.
 	s.listen()
-	if err := s.open(ctx); err != nil {
+	work, end := s.atWork(ctx, "open")
+	defer end()
+	if err := s.open(work); err != nil {
 		s.stopListening()
 		s.fields.close()
-		err = errors.Join(err, s.unlock())
+		s.settle(work, err, "the lock", s.unlock)
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
 	}
 	return s, nil
@@ -98,8 +100,6 @@ func (s *Session) agree(ctx context.Context) error {
 }
 
 func (s *Session) open(ctx context.Context) error {
-	ctx, end := s.atWork(ctx, "open")
-	defer end()
 	var text []byte
 	var err error
 	if err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "read", "the files of the run", func() error {

@@ -22,6 +22,8 @@ type Call struct {
 	rank int
 	log  *slog.Logger
 
+	looking sync.Mutex // held while the call looks and warns
+
 	mu    sync.Mutex
 	next  int       // number of the activity that begins next
 	doing []doing   // the oldest one first
@@ -119,7 +121,10 @@ func (a Activity) End() {
 	}
 }
 
+// end returns when no warning comes any more.
 func (c *Call) end() {
+	c.looking.Lock()
+	defer c.looking.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -128,6 +133,8 @@ func (c *Call) end() {
 
 // look warns about what takes long, and comes again.
 func (c *Call) look() {
+	c.looking.Lock()
+	defer c.looking.Unlock()
 	now := time.Now()
 	again := FirstWarning / looks
 	c.mu.Lock()
@@ -154,11 +161,11 @@ func (c *Call) look() {
 			text, late = c.warning(d, lasted)
 		}
 	}
-	c.timer.Reset(again)
 	c.mu.Unlock()
 	if late != nil {
 		c.log.Warn(text, late...)
 	}
+	c.timer.Reset(again)
 }
 
 // warning is the warning about the activity that goes on for longest.
