@@ -8,6 +8,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/shm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -38,7 +39,7 @@ func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, s
 	if err != nil {
 		return nil, fmt.Errorf("checksum of files: %w", err)
 	}
-	return r.sumFiles(ctx, fsys, "read", jobs, size)
+	return r.sumFiles(c.AtWork(ctx), fsys, "read", jobs, size)
 }
 
 func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64) ([]Sum, error) {
@@ -114,12 +115,16 @@ func part(size int64, rank, ranks int) (low, high int64) {
 }
 
 func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, buf []byte, sum *pack.Checksum) (err error) {
+	step := waiting.Doing(ctx, "open", j.called())
 	f, err := fsys.OpenFile(j.Path, os.O_RDONLY|vfs.NoWait, 0)
 	if err != nil {
+		step.End()
 		return err
 	}
 	defer func() { err = also(err, f.Close()) }()
-	if err := hasSize(f, j, size); err != nil {
+	err = hasSize(f, j, size)
+	step.End()
+	if err != nil {
 		return err
 	}
 	for at := low; at < high; {
@@ -127,7 +132,10 @@ func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, bu
 			return err
 		}
 		piece := buf[:min(int64(len(buf)), high-at)]
-		if err := readFull(f, piece, j.Offset+at); err != nil {
+		step := waiting.Doing(ctx, "read", j.called())
+		err := readFull(f, piece, j.Offset+at)
+		step.End()
+		if err != nil {
 			return err
 		}
 		sum.Add(at, piece)

@@ -87,6 +87,14 @@ func (j job) place() string {
 	return strconv.Quote(j.Path)
 }
 
+// called is the job's name in a log.
+func (j job) called() string {
+	if j.Name == "" {
+		return j.Path
+	}
+	return j.Name
+}
+
 // label is the job's name in errors.
 func (j job) label() string {
 	if j.Name == "" {

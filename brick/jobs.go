@@ -11,6 +11,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -79,8 +80,9 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 //
 // The error is the same on all ranks and names the lowest rank that failed, the
 // file and the cause: `rank 2: write field "psi": no space left on device`. A
-// cancelled context counts as a failure of its rank. After an error the files
-// may be there, with anything in them; a file with parts may be longer, and has
+// cancelled context counts as a failure of its rank. A rank whose disk is slow is
+// waited for, see [comm.Comm.AtWork]; so is one whose Source takes long. After an error
+// the files may be there, with anything in them; a file with parts may be longer, and has
 // anything in these parts, but nothing else has changed.
 func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]Sum, error) {
 	ids := writeIDs(jobs)
@@ -90,7 +92,7 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]Sum, error) {
 			err = ids[i].fail("write", errors.New("no source"))
 		}
 	}
-	return p.call(ctx, "write", ids, err, func(ids []job) ([]Sum, error) {
+	return p.call(ctx, "write", ids, err, func(ctx context.Context, ids []job) ([]Sum, error) {
 		jobs := slices.Clone(jobs)
 		for i := range jobs {
 			jobs[i].Path = ids[i].Path
@@ -101,16 +103,21 @@ func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]Sum, error) {
 
 func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]Sum, error) {
 	if err := p.make(ctx, ids); err != nil {
+		step := waiting.Doing(ctx, "close", "the files")
 		_ = p.made.close(ids) // the error is that of all ranks already
+		step.End()
+		_ = p.c.Meet(context.WithoutCancel(ctx)) // none is left at work
 		return nil, err
 	}
 	t := newTally(len(jobs), p.own())
 	t.counts = true
 	err := p.drv.write(ctx, p, jobs, t)
 	// Those that other ranks wrote, or nobody because of an error.
+	step := waiting.Doing(ctx, "close", "the files")
 	if cerr := p.made.close(ids); err == nil {
 		err = cerr
 	}
+	step.End()
 	sums, err := p.finish(ctx, "write", ids, t, err)
 	if err != nil {
 		return nil, err
@@ -146,14 +153,14 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 			err = ids[i].fail("read", errors.New("no sink"))
 		}
 	}
-	sums, err := p.call(ctx, "read", ids, err, func(ids []job) ([]Sum, error) {
+	sums, err := p.call(ctx, "read", ids, err, func(ctx context.Context, ids []job) ([]Sum, error) {
 		jobs := slices.Clone(jobs)
 		for i := range jobs {
 			jobs[i].Path = ids[i].Path
 		}
 		var err error
 		if p.c.Rank() == 0 {
-			err = p.checkSizes(ids)
+			err = p.checkSizes(ctx, ids)
 		}
 		if err := p.c.sameFiles(ctx, p.opt.fs, ids, p.FileSize(), err); err != nil {
 			return nil, err
@@ -177,7 +184,7 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 
 // call begins every call of a plan: the ranks agree that all of them are here,
 // able to take part, and with the same jobs. do gets them with rank 0's absolute paths.
-func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(jobs []job) ([]Sum, error)) ([]Sum, error) {
+func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(ctx context.Context, jobs []job) ([]Sum, error)) ([]Sum, error) {
 	p.c.calls = 0
 	if err == nil {
 		err = p.ready(op, jobs)
@@ -192,6 +199,8 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	ctx, end := p.c.atWork(ctx, p.opt.log, op+" bricks")
+	defer end()
 	if err := p.openWindow(ctx, len(jobs)); err != nil {
 		return nil, err
 	}
@@ -202,7 +211,7 @@ func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do fu
 			p.window.Counter(i).Store(0)
 		}
 	}
-	sums, err := do(jobs)
+	sums, err := do(ctx, jobs)
 	p.opt.log.Debug("brick "+op, "driver", p.drv.name(), "files", len(jobs), "bytes", p.FileSize(),
 		"rank", p.c.Rank(), "collectives", p.c.calls, "error", err)
 	return sums, err
@@ -301,7 +310,8 @@ func readIDs(jobs []ReadJob) []job {
 	return ids
 }
 
-func (p *Plan) checkSizes(jobs []job) error {
+func (p *Plan) checkSizes(ctx context.Context, jobs []job) error {
+	defer waiting.Doing(ctx, "look at", "the sizes of the files").End()
 	for _, j := range jobs {
 		info, err := p.opt.fs.Stat(j.Path)
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -74,7 +75,7 @@ func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error 
 	if p.c.Rank() == 0 {
 		// Reads past the end may return full counts, so a file that became shorter
 		// in the meantime shows in its size only. It explains any other error too.
-		if serr := p.checkSizes(ids); serr != nil {
+		if serr := p.checkSizes(ctx, ids); serr != nil {
 			return serr
 		}
 	}
@@ -86,7 +87,7 @@ func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error 
 // on with empty contributions, for MPI-IO gives the others no way to go on
 // without it.
 func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(f *mpi.File, i int, buf []byte, first int64) error) error {
-	if err := p.c.Agree(ctx, p.tryOpen(op, jobs)); err != nil {
+	if err := p.c.Agree(ctx, p.tryOpen(ctx, op, jobs)); err != nil {
 		return err
 	}
 	var failed error
@@ -108,13 +109,19 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 				if failed != nil {
 					buf = nil
 				}
-				if err := move(f, start+k, buf, first); failed == nil {
+				step := waiting.Doing(ctx, op, batch[k].called())
+				err := move(f, start+k, buf, first)
+				step.End()
+				if failed == nil {
 					failed = batch[k].fail(op, err)
 				}
 			})
 		}
 		for k, f := range files {
-			if err := f.Close(); failed == nil {
+			step := waiting.Doing(ctx, "close", batch[k].called())
+			err := f.Close()
+			step.End()
+			if failed == nil {
 				failed = batch[k].fail(op, err)
 			}
 		}
@@ -127,7 +134,8 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 // will, and closes them again. Some implementations wait for ever in a collective
 // open that fails on one rank only, so what can fail is found out before: a path,
 // also one that leads elsewhere on another node, and a lack of descriptors.
-func (p *Plan) tryOpen(op string, jobs []job) error {
+func (p *Plan) tryOpen(ctx context.Context, op string, jobs []job) error {
+	defer waiting.Doing(ctx, "open", "the files").End()
 	for batch := range slices.Chunk(jobs, openBatch) {
 		if err := p.tryBatch(op, batch); err != nil {
 			return err
@@ -174,11 +182,13 @@ func (p *Plan) openAll(ctx context.Context, op string, batch []job, hints map[st
 	for k, j := range batch {
 		// Every rank opens every file, whatever came before: both calls are
 		// collective.
+		step := waiting.Doing(ctx, "open", j.called())
 		f, err := p.c.Handle().OpenFile(j.Path, op == "write", hints)
 		if err == nil {
 			files[k] = f
 			err = f.SetView(j.Offset, p.elem.Size(), p.size, p.box.Size, p.box.Low)
 		}
+		step.End()
 		if failed == nil {
 			failed = j.fail(op, err)
 		}

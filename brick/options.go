@@ -142,7 +142,9 @@ func Sync() Option { return func(o *options) { o.sync = true } }
 func ReadBack() Option { return func(o *options) { o.readBack = true } }
 
 // Logger receives, at debug level, the choice of driver, the hints in force and
-// a line per call. The default discards them. Ranks may have different loggers.
+// a line per call, and warnings: where ranks can't share memory, and on the rank whose
+// disk is slow, or on rank 0 while it waits for others, after a minute, then after two,
+// four and so on. The default discards them. Ranks may have different loggers.
 func Logger(l *slog.Logger) Option {
 	return func(o *options) {
 		if l == nil {

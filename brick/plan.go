@@ -108,6 +108,7 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 	if err := p.c.Agree(ctx, err); err != nil {
 		return nil, err
 	}
+	ctx = c.AtWork(ctx)
 	mine := layout{
 		Box:      box,
 		Cores:    usableCores(),

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // ranks is the communicator of a plan. It counts the collective calls, those of
@@ -58,6 +60,12 @@ func (r *ranks) agreeSum(ctx context.Context, err error, v []int64) error {
 func (r *ranks) SplitNode() (*comm.Comm, error) {
 	r.calls++
 	return r.Comm.SplitNode()
+}
+
+// atWork returns the context of a call to which all ranks have come, and what ends the
+// call: however long one of them takes with the files, the others wait, and it is told.
+func (r *ranks) atWork(ctx context.Context, log *slog.Logger, call string) (work context.Context, end func()) {
+	return waiting.Begin(r.AtWork(ctx), log, r.Rank(), call)
 }
 
 // sameJobs is collective and agrees that no rank has an error and that all brought

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -89,12 +90,20 @@ func (p *Plan) stream(ctx context.Context, op string, flag int, jobs []job, t *t
 
 // work is one worker's part in file i.
 func (s *stream) work(w *worker, i, flag int, chunk func(s *stream, w *worker, i int) (more bool, err error)) {
-	if !s.enter(i, flag) {
+	name := s.jobs[i].called()
+	open := waiting.Doing(s.ctx, "open", name)
+	entered := s.enter(i, flag)
+	open.End()
+	if !entered {
 		return
 	}
 	s.tally.begin(&w.sum, s.p.FileSize())
 	for {
-		if more, err := chunk(s, w, i); err != nil || !more {
+		step := waiting.Doing(s.ctx, s.op, name)
+		more, err := chunk(s, w, i)
+		step.End()
+		if err != nil || !more {
+			defer waiting.Doing(s.ctx, "close", name).End()
 			s.leave(w, i, err)
 			return
 		}

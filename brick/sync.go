@@ -13,6 +13,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Durable puts the data of files on stable storage, wherever the ranks wrote it
@@ -21,7 +22,8 @@ import (
 // error of earlier write-back visible, and what a network filesystem needs of
 // each client. It is collective, all ranks give the same paths, and it reports
 // the same error on all ranks, also when a node sees other files than rank 0. A failed
-// fsync is final.
+// fsync is final. Its first agreement shows that all ranks have come, unless ctx says
+// so; see [comm.Comm.AtWork].
 func Durable(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string) error {
 	r := ranks{Comm: c}
 	jobs := unnamed(paths)
@@ -80,7 +82,9 @@ func eachFile(ctx context.Context, op string, jobs []job, together int, f func(n
 			}
 			err := cancelled(ctx)
 			if err == nil {
+				step := waiting.Doing(ctx, op, jobs[i].called())
 				err = f(i, jobs[i])
+				step.End()
 			}
 			if err != nil {
 				errs[i] = jobs[i].fail(op, err)
@@ -132,9 +136,11 @@ func (p *Plan) mustReadBack(ctx context.Context, jobs []job) (bool, error) {
 	}
 	need := []int64{0}
 	if p.c.Rank() == 0 {
+		step := waiting.Doing(ctx, "look at", "the filesystem")
 		if u, err := p.opt.fs.Usage(jobs[0].Path); err != nil || !u.Allocates {
 			need[0] = 1
 		}
+		step.End()
 	}
 	err := p.c.AllReduceInt64(ctx, comm.Max, need)
 	return need[0] != 0, err

@@ -10,6 +10,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/shm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -202,6 +203,7 @@ func (w *windowCall) fill(step int, move func(i int, b []byte, q piece) error) e
 				return w.jobs[e.file].fail(w.op, err)
 			}
 			b := w.in(slot, e)
+			defer waiting.Doing(w.ctx, w.op, w.jobs[e.file].called()).End()
 			return w.jobs[e.file].fail(w.op, r.within(e.first, e.end, func(q piece) error {
 				w.tally.move(e.file, q.n*q.rows*r.elem)
 				from := (q.cell - e.first) * r.elem
@@ -227,17 +229,24 @@ func (w *windowCall) each(step int, move func(f *openFile, offset int64, b []byt
 			if !ok {
 				break
 			}
-			f, err := w.open(e.file)
-			if err != nil {
+			if err := w.unit(slot, e, move); err != nil {
 				return err
-			}
-			w.tally.files[e.file].due += (e.end - e.first) * elem
-			if err := move(f, e.first*elem, w.in(slot, e)); err != nil {
-				return w.jobs[e.file].fail(w.op, err)
 			}
 		}
 	}
 	return nil
+}
+
+// unit opens the file of an extent and calls move for it.
+func (w *windowCall) unit(slot []byte, e extent, move func(f *openFile, offset int64, b []byte) error) error {
+	defer waiting.Doing(w.ctx, w.op, w.jobs[e.file].called()).End()
+	f, err := w.open(e.file)
+	if err != nil {
+		return err
+	}
+	elem := int64(w.p.elem.Size())
+	w.tally.files[e.file].due += (e.end - e.first) * elem
+	return w.jobs[e.file].fail(w.op, move(f, e.first*elem, w.in(slot, e)))
 }
 
 // counter says how much of a slot has been taken.
@@ -292,6 +301,7 @@ func (w *windowCall) close(n int) (err error) {
 
 // end closes what is open and gives this rank's error.
 func (w *windowCall) end(stopped bool) error {
+	defer waiting.Doing(w.ctx, "close", "the files").End()
 	err := also(w.failed, w.close(len(w.opened)))
 	if err == nil && stopped {
 		return errStopped
@@ -301,7 +311,8 @@ func (w *windowCall) end(stopped bool) error {
 
 // meet waits for the other ranks. It tells all of them alike to stop.
 func (w *windowCall) meet() (stop bool) {
-	stop, err := w.win.Meet(w.p.c.WatchLimit())
+	defer waiting.ForOthers(w.ctx).End()
+	stop, err := w.win.Meet(w.p.c.WaitLimit(w.ctx))
 	if err != nil {
 		w.failed = also(w.failed, fmt.Errorf("%s bricks: %w", w.op, err))
 		return true

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // A Comm is a communicator: a group of ranks of which this process, or this
 // goroutine, is one.
 type Comm struct {
-	link  link
-	rank  int
-	size  int
-	watch time.Duration
+	link link
+	rank int
+	size int
+	settings
 	freed bool
 	node  place // once known
 	calls atomic.Int64
@@ -44,26 +45,16 @@ type link interface {
 // An Option changes how a communicator is made.
 type Option func(*settings) error
 
+// settings are the limits of waits.
 type settings struct {
-	watch time.Duration
+	watch time.Duration // for ranks that don't come
+	work  time.Duration // for ranks that have come and are at work
 }
 
-const defaultWatch = 10 * time.Minute
-
-// Watch limits every wait on other ranks; the default is 10 minutes. It must be
-// longer than the ranks' work between two collective calls may differ.
-func Watch(d time.Duration) Option {
-	return func(s *settings) error {
-		if d <= 0 {
-			return fmt.Errorf("watch: limit %v is not positive", d)
-		}
-		s.watch = d
-		return nil
-	}
-}
+var defaults = settings{watch: defaultWatch, work: waiting.None}
 
 func apply(opts []Option) (settings, error) {
-	s := settings{watch: defaultWatch}
+	s := defaults
 	for _, opt := range opts {
 		if err := opt(&s); err != nil {
 			return s, err
@@ -99,9 +90,6 @@ func (c *Comm) Rank() int { return c.rank }
 
 // Size is the number of ranks.
 func (c *Comm) Size() int { return c.size }
-
-// WatchLimit is how long this communicator waits for other ranks; see [Watch].
-func (c *Comm) WatchLimit() time.Duration { return c.watch }
 
 // Collectives is the number of collective calls that this rank has made on the
 // communicator: what a protocol on top of it costs. Node counts when it
@@ -167,8 +155,13 @@ func (c *Comm) SplitNode() (*Comm, error) {
 	if c.freed {
 		return nil, fmt.Errorf("split by node: %w", ErrFreed)
 	}
+	return c.splitNode(context.Background())
+}
+
+func (c *Comm) splitNode(ctx context.Context) (*Comm, error) {
 	c.calls.Add(1)
-	l, rank, size, err := c.link.splitNode("SplitNode", c.watch)
+	defer waiting.ForOthers(ctx).End()
+	l, rank, size, err := c.link.splitNode("SplitNode", c.WaitLimit(ctx))
 	return c.child("split by node", l, rank, size, err)
 }
 
@@ -183,7 +176,7 @@ func (c *Comm) Node(ctx context.Context) (rank, size int, err error) {
 	if c.node.size > 0 {
 		return c.node.rank, c.node.size, nil
 	}
-	node, err := c.SplitNode()
+	node, err := c.splitNode(ctx)
 	// A cancelled context must not keep the ranks from freeing what they split.
 	if err := c.Agree(context.WithoutCancel(ctx), err); err != nil {
 		return 0, 0, fmt.Errorf("place on the node: %w", err)
@@ -202,7 +195,7 @@ func (c *Comm) child(what string, l link, rank, size int, err error) (*Comm, err
 	if l == nil {
 		return nil, nil
 	}
-	return &Comm{link: l, rank: rank, size: size, watch: c.watch}, nil
+	return &Comm{link: l, rank: rank, size: size, settings: c.settings}, nil
 }
 
 // Agree returns nil on every rank if err is nil and ctx is live on every rank.
@@ -250,7 +243,9 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 		message[0] = int64(c.size - c.rank)
 	}
 	c.calls.Add(1)
-	if linkErr := c.link.reduceInt64(op, Max, message, c.watch); linkErr != nil {
+	defer waiting.ForOthers(ctx).End()
+	limit := c.WaitLimit(ctx)
+	if linkErr := c.link.reduceInt64(op, Max, message, limit); linkErr != nil {
 		return unreached(err, linkErr)
 	}
 	if message[0] == 0 {
@@ -261,7 +256,7 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 	if c.rank == root {
 		data = c.encodeError(err)
 	}
-	data, linkErr := c.link.broadcast(op+" on an error", root, data, c.watch)
+	data, linkErr := c.link.broadcast(op+" on an error", root, data, limit)
 	if linkErr != nil {
 		return unreached(err, linkErr)
 	}
@@ -303,7 +298,8 @@ func (c *Comm) Broadcast(ctx context.Context, root int, data []byte) ([]byte, er
 		return nil, fmt.Errorf("broadcast: root %d is not one of %d ranks", root, c.size)
 	}
 	c.calls.Add(1)
-	data, err := c.link.broadcast("Broadcast", root, data, c.watch)
+	defer waiting.ForOthers(ctx).End()
+	data, err := c.link.broadcast("Broadcast", root, data, c.WaitLimit(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("broadcast: %w", err)
 	}
@@ -317,7 +313,8 @@ func (c *Comm) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 		return nil, fmt.Errorf("gather: %w", err)
 	}
 	c.calls.Add(1)
-	all, err := c.link.gather("AllGather", data, c.watch)
+	defer waiting.ForOthers(ctx).End()
+	all, err := c.link.gather("AllGather", data, c.WaitLimit(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("gather: %w", err)
 	}
@@ -334,7 +331,8 @@ func (c *Comm) AllReduceInt64(ctx context.Context, op Op, v []int64) error {
 		return fmt.Errorf("reduce: unknown %v", op)
 	}
 	c.calls.Add(1)
-	if err := c.link.reduceInt64("AllReduceInt64", op, v, c.watch); err != nil {
+	defer waiting.ForOthers(ctx).End()
+	if err := c.link.reduceInt64("AllReduceInt64", op, v, c.WaitLimit(ctx)); err != nil {
 		return fmt.Errorf("reduce: %w", err)
 	}
 	return nil
@@ -352,7 +350,8 @@ func (c *Comm) AllReduceFloat64(ctx context.Context, op Op, v []float64) error {
 		return fmt.Errorf("reduce: %v of floats", op)
 	}
 	c.calls.Add(1)
-	if err := c.link.reduceFloat64("AllReduceFloat64", op, v, c.watch); err != nil {
+	defer waiting.ForOthers(ctx).End()
+	if err := c.link.reduceFloat64("AllReduceFloat64", op, v, c.WaitLimit(ctx)); err != nil {
 		return fmt.Errorf("reduce: %w", err)
 	}
 	return nil
@@ -378,7 +377,8 @@ func (c *Comm) SendRecv(ctx context.Context, to int, send []byte, from int, recv
 	if tag < 0 || tag > 32767 { // the least upper bound that MPI promises
 		return fmt.Errorf("send and receive: tag %d is not in 0 to 32767", tag)
 	}
-	if err := c.link.sendRecv("SendRecv", to, send, from, recv, tag, c.watch); err != nil {
+	defer waiting.ForOthers(ctx).End()
+	if err := c.link.sendRecv("SendRecv", to, send, from, recv, tag, c.WaitLimit(ctx)); err != nil {
 		return fmt.Errorf("send to %d, receive from %d, tag %d: %w", to, from, tag, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 var (
@@ -26,3 +27,11 @@ var (
 	// ErrFreed is returned by calls on a communicator after its Free.
 	ErrFreed = errors.New("communicator was freed")
 )
+
+func init() {
+	sentinel.RegisterAll("comm", map[string]error{
+		"ErrMismatch": ErrMismatch,
+		"ErrLeft":     ErrLeft,
+		"ErrFreed":    ErrFreed,
+	})
+}

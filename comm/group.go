@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Self is a group of one rank. It needs no MPI and may be made any number of
 // times.
 func Self() *Comm {
-	return newJob(1).comm(0, defaultWatch)
+	return newJob(1).comm(0, defaults)
 }
 
 // Run calls fn in ranks goroutines, each with its own rank of a new group, and
@@ -47,7 +48,7 @@ func Run(ranks int, fn func(c *Comm) error, opts ...Option) error {
 				}
 				j.leave(rank, err)
 			}()
-			err = Protect(func() error { return fn(j.comm(rank, s.watch)) })
+			err = Protect(func() error { return fn(j.comm(rank, s)) })
 		})
 	}
 	wg.Wait()
@@ -103,8 +104,8 @@ func (j *job) newGroup(members []int) *group {
 	return g
 }
 
-func (j *job) comm(rank int, watch time.Duration) *Comm {
-	return &Comm{link: &seat{j.world, rank}, rank: rank, size: len(j.world.members), watch: watch}
+func (j *job) comm(rank int, s settings) *Comm {
+	return &Comm{link: &seat{j.world, rank}, rank: rank, size: len(j.world.members), settings: s}
 }
 
 // leave fails whoever waits for the rank, now or later.
@@ -185,11 +186,8 @@ func (g *group) meet(rank int, op string, limit time.Duration, in any, finish fu
 	}
 	j.mu.Unlock()
 
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-r.ended:
-	case <-timer.C:
+	wait := waiting.NewMeter(limit)
+	if !wait.Wait(r.ended) {
 		j.mu.Lock()
 		if g.round == r {
 			g.die(fmt.Errorf("%w: waited %v in %s for %s", ErrDead, limit, op, missing(r.came)))
@@ -311,8 +309,7 @@ func (s *seat) sendRecv(op string, to int, send []byte, from int, recv []byte, t
 		return nil
 	}
 	r := route{from, s.rank, tag}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	wait := waiting.NewMeter(limit)
 	for {
 		if box := g.mail[r]; len(box) > 0 {
 			g.mail[r] = box[1:]
@@ -334,14 +331,10 @@ func (s *seat) sendRecv(op string, to int, send []byte, from int, recv []byte, t
 		}
 		arrival := g.arrival
 		j.mu.Unlock()
-		select {
-		case <-arrival:
-			j.mu.Lock()
-		case <-timer.C:
-			j.mu.Lock()
-			if len(g.mail[r]) == 0 {
-				g.die(fmt.Errorf("%w: waited %v in %s for rank %d", ErrDead, limit, op, from))
-			}
+		arrived := wait.Wait(arrival)
+		j.mu.Lock()
+		if !arrived && len(g.mail[r]) == 0 {
+			g.die(fmt.Errorf("%w: waited %v in %s for rank %d", ErrDead, limit, op, from))
 		}
 	}
 }

@@ -1,15 +1,13 @@
 package comm
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
-	"sync"
 	"syscall"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 // A RankError is the error that all ranks agreed on: that of the lowest failing
@@ -47,34 +45,13 @@ func (e *RankError) Unwrap() []error {
 // others. It is not part of Unwrap, lest ranks branch differently.
 func (e *RankError) Cause() error { return e.cause }
 
-// registry holds the errors that keep their identity when they travel.
-var registry = struct {
-	sync.RWMutex
-	byName map[string]error
-}{byName: map[string]error{
-	"context.Canceled":         context.Canceled,
-	"context.DeadlineExceeded": context.DeadlineExceeded,
-	"fs.ErrExist":              fs.ErrExist,
-	"fs.ErrNotExist":           fs.ErrNotExist,
-	"fs.ErrPermission":         fs.ErrPermission,
-	"io.ErrUnexpectedEOF":      io.ErrUnexpectedEOF,
-}}
-
 // Register makes a sentinel error known under a name that is the same on all
 // ranks: an error returned by Agree then wraps it on every rank if the failing
 // rank's error did. Call it from a package's init. It panics on a name that
-// stands for another error already, as that is a mistake in the program.
-func Register(name string, sentinel error) {
-	registry.Lock()
-	defer registry.Unlock()
-	if sentinel == nil {
-		panic("comm: register " + name + ": nil error")
-	}
-	if old, ok := registry.byName[name]; ok && old != sentinel {
-		panic("comm: register " + name + ": the name is taken")
-	}
-	registry.byName[name] = sentinel
-}
+// stands for another error already, as that is a mistake in the program. The
+// errors of this module's packages and some of the standard library's are known
+// without it.
+func Register(name string, sentinelError error) { sentinel.Register(name, sentinelError) }
 
 // wireError is a RankError in transit.
 type wireError struct {
@@ -93,13 +70,7 @@ func (c *Comm) encodeError(err error) []byte {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		w.Errno = int(errno)
 	}
-	registry.RLock()
-	for name, sentinel := range registry.byName {
-		if errors.Is(err, sentinel) {
-			w.Sentinels = append(w.Sentinels, name)
-		}
-	}
-	registry.RUnlock()
+	w.Sentinels = sentinel.Names(err)
 	slices.Sort(w.Sentinels)
 	data, jsonErr := json.Marshal(w)
 	if jsonErr != nil { // strings and ints always marshal
@@ -113,13 +84,7 @@ func (c *Comm) decodeError(data []byte) (*RankError, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, fmt.Errorf("decode a rank's error: %w", err)
 	}
-	e := &RankError{Rank: w.Rank, Text: w.Text, Errno: syscall.Errno(w.Errno), agreed: w.Agreed, link: c.link}
-	registry.RLock()
-	defer registry.RUnlock()
-	for _, name := range w.Sentinels {
-		if sentinel, ok := registry.byName[name]; ok {
-			e.sentinels = append(e.sentinels, sentinel)
-		}
-	}
+	e := &RankError{Rank: w.Rank, Text: w.Text, Errno: syscall.Errno(w.Errno), agreed: w.Agreed, link: c.link,
+		sentinels: sentinel.Errors(w.Sentinels)}
 	return e, nil
 }

@@ -29,7 +29,7 @@ func World(opts ...Option) (*Comm, error) {
 		if name, n := launchedRanks(os.Getenv); n > 1 {
 			return nil, fmt.Errorf("world communicator: %w: built without the tag mpi, but %s says that this is one of %d ranks", ErrNoMPI, name, n)
 		}
-		return newJob(1).comm(0, s.watch), nil
+		return newJob(1).comm(0, s), nil
 	}
 	m, err := mpi.World(s.watch)
 	if err != nil {
@@ -85,7 +85,7 @@ func launchedRanks(getenv func(string) string) (name string, ranks int) {
 type mpiLink struct{ m *mpi.Comm }
 
 func overMPI(m *mpi.Comm, s settings) *Comm {
-	return &Comm{link: mpiLink{m}, rank: m.Rank(), size: m.Size(), watch: s.watch}
+	return &Comm{link: mpiLink{m}, rank: m.Rank(), size: m.Size(), settings: s}
 }
 
 func (l mpiLink) reduceInt64(op string, kind Op, v []int64, limit time.Duration) error {

@@ -3,6 +3,8 @@ package device
 import (
 	"errors"
 	"fmt"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 var (
@@ -31,6 +33,20 @@ var (
 	// no other name here. The error's text and code are the driver's.
 	ErrDriver = errors.New("driver error")
 )
+
+func init() {
+	sentinel.RegisterAll("device", map[string]error{
+		"ErrOutOfMemory": ErrOutOfMemory,
+		"ErrInvalid":     ErrInvalid,
+		"ErrAddress":     ErrAddress,
+		"ErrNotFound":    ErrNotFound,
+		"ErrUnavailable": ErrUnavailable,
+		"ErrUnsupported": ErrUnsupported,
+		"ErrClosed":      ErrClosed,
+		"ErrLost":        ErrLost,
+		"ErrDriver":      ErrDriver,
+	})
+}
 
 // Error is the error of a call on a space.
 type Error struct {

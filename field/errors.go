@@ -5,11 +5,14 @@ import (
 	"fmt"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // ErrFreed says that a field was used after its Free.
 var ErrFreed = errors.New("field is freed")
+
+func init() { sentinel.Register("field.ErrFreed", ErrFreed) }
 
 // OutsideError says that a field's box isn't within its domain.
 type OutsideError struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Dumps writes fields as a series of plain files for post-processing, one per field
@@ -76,6 +77,8 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field
 	entries := []entry{{pathEntry, strconv.Quote(template)}}
 	// The plans are made now, so that a layout that can't be is found now.
 	err = agreeInputs(ctx, c, err, append(entries, call.entries...), append(root.Maxima(), call.maxima()...)...)
+	ctx, end := o.atWork(ctx, c, "dumps", template)
+	defer end()
 	if err == nil {
 		err = d.settle(ctx, root, call.ids)
 	}
@@ -87,7 +90,7 @@ func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field
 		d.series = series
 	}
 	if err == nil {
-		err = c.OnRoot(ctx, nil, func() error { return d.series.open() })
+		err = c.OnRoot(ctx, nil, waiting.Step(ctx, "read", "the XDMF file", func() error { return d.series.open() }))
 	}
 	if err != nil {
 		d.Close()
@@ -155,8 +158,10 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64, fields
 		{"the time", strconv.FormatFloat(time, 'g', -1, 64)},
 	}
 	err = agreeInputs(ctx, d.c, cmp.Or(err, cerr), append(entries, call.entries...), call.maxima()...)
+	ctx, end := d.o.atWork(ctx, d.c, "dump", paths[0])
+	defer end()
 	if err == nil {
-		err = d.c.OnRoot(ctx, nil, func() error { return d.series.before(increment, time, call.arrays) })
+		err = d.c.OnRoot(ctx, nil, waiting.Step(ctx, "write", "the XDMF file", func() error { return d.series.before(increment, time, call.arrays) }))
 	}
 	if err == nil {
 		err = call.plan(ctx)
@@ -166,7 +171,7 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64, fields
 	}
 	call.done(err)
 	if err == nil {
-		err = d.c.OnRoot(ctx, nil, func() error { return d.series.add(increment, time, call.arrays) })
+		err = d.c.OnRoot(ctx, nil, waiting.Step(ctx, "write", "the XDMF file", func() error { return d.series.add(increment, time, call.arrays) }))
 	}
 	if err != nil {
 		return nil, named("dump", paths[0], err)
@@ -184,8 +189,10 @@ func (d *Dumps) Rewind(ctx context.Context, increment int64) error {
 		{"the increment", strconv.FormatInt(increment, 10)},
 	}
 	err := agreeInputs(ctx, d.c, nil, entries)
+	ctx, end := d.o.atWork(ctx, d.c, "rewind dumps", d.template.text)
+	defer end()
 	if err == nil {
-		err = d.c.OnRoot(ctx, nil, func() error { return d.series.rewind(increment) })
+		err = d.c.OnRoot(ctx, nil, waiting.Step(ctx, "write", "the XDMF file", func() error { return d.series.rewind(increment) }))
 	}
 	return named("rewind dumps", d.template.text, err)
 }

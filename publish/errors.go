@@ -4,8 +4,6 @@ import (
 	"errors"
 
 	"github.com/fieldstone-io/fieldstone/comm"
-	"github.com/fieldstone-io/fieldstone/device"
-	"github.com/fieldstone-io/fieldstone/field"
 )
 
 // Errors that a caller may want to tell apart. They hold, with errors.Is, on every
@@ -88,17 +86,5 @@ func init() {
 		"ErrNonFinite":         ErrNonFinite,
 	} {
 		comm.Register("publish."+name, err)
-	}
-	// What fields on devices may fail with, so that all ranks know it.
-	for name, err := range map[string]error{
-		"field.ErrFreed":        field.ErrFreed,
-		"device.ErrOutOfMemory": device.ErrOutOfMemory,
-		"device.ErrInvalid":     device.ErrInvalid,
-		"device.ErrAddress":     device.ErrAddress,
-		"device.ErrUnsupported": device.ErrUnsupported,
-		"device.ErrClosed":      device.ErrClosed,
-		"device.ErrLost":        device.ErrLost,
-	} {
-		comm.Register(name, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -112,21 +113,23 @@ func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err erro
 	if err != nil {
 		return nil, err
 	}
-	if err := l.readHead(ctx); err != nil {
+	work, end := l.o.atWork(ctx, l.c, "load", l.dir)
+	defer end()
+	if err := l.readHead(work); err != nil {
 		return nil, err
 	}
 	l.apply, err = prepareBoundaries(ctx, l.c, l.meta.BoundaryConditions, l.want.Boundaries)
 	if err != nil {
 		return nil, err
 	}
-	bricks, err := plan.plan(ctx)
+	bricks, err := plan.plan(work)
 	if err != nil {
 		return nil, err
 	}
 	if l.o.inPlace {
-		err = l.readInPlace(ctx, bricks)
+		err = l.readInPlace(work, bricks)
 	} else {
-		err = l.readThenCommit(ctx, bricks)
+		err = l.readThenCommit(work, bricks)
 	}
 	if err != nil {
 		return nil, err
@@ -181,10 +184,10 @@ func (l *load) readHead(ctx context.Context) error {
 	var text []byte
 	var err error
 	if l.c.Rank() == 0 {
-		err = comm.Protect(func() (err error) {
+		err = comm.Protect(waiting.Step(ctx, "read", "the metadata", func() (err error) {
 			text, err = l.inspect()
 			return err
-		})
+		}))
 	}
 	text, lost := l.c.Broadcast(ctx, 0, text)
 	if lost != nil {
@@ -206,7 +209,8 @@ func (l *load) readHead(ctx context.Context) error {
 			return err
 		})
 	}
-	return l.o.sameBundle(ctx, l.c, err, l.path, l.want.Fields)
+	// Rank 0 has read: from here to the agreement there is the caller's Accept.
+	return l.o.sameBundle(l.c.Watched(ctx), l.c, err, l.path, l.want.Fields)
 }
 
 // sameBundle is the agreement that no rank has an error and that all nodes see the
@@ -409,7 +413,7 @@ func (l *load) readThenCommit(ctx context.Context, plan *brick.Plan) (err error)
 	if err := l.c.Agree(ctx, l.copies.checked()); err != nil {
 		return err
 	}
-	if err := l.apply(ctx); err != nil {
+	if err := l.apply(l.c.Watched(ctx)); err != nil {
 		return err
 	}
 	err = l.copies.commit()
@@ -446,7 +450,7 @@ func (l *load) readInPlace(ctx context.Context, plan *brick.Plan) error {
 	if err := l.undefined(ctx, err); err != nil {
 		return err
 	}
-	if err := l.apply(ctx); err != nil {
+	if err := l.apply(l.c.Watched(ctx)); err != nil {
 		return fmt.Errorf("%w: %w", ErrFieldsUndefined, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -243,11 +244,15 @@ func TestARankThatDoesNotComeIsAnErrorOnTheOthers(t *testing.T) {
 			// with more patience.
 			for _, watch := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 				dir = t.TempDir()
+				opts := slices.Clone(components[i%len(components)].Options)
+				if tc.where == "step" { // where it counts as at work, and would be waited for
+					opts = append(opts, mpitest.WorkLimit(watch))
+				}
 				if err := saveOn(filepath.Join(dir, "ckpt"), 1); err != nil {
 					t.Fatal(err)
 				}
 				j := mpitest.Start(t, ranks, "wait for a rank that does not come", []string{dir, tc.where, strconv.Itoa(tc.absentee)},
-					append(components[i%len(components)].Options, mpitest.Watch(watch))...)
+					append(opts, mpitest.Watch(watch))...)
 				output, exit = j.Wait()
 				asked := there(dir, "absent", tc.absentee)
 				for rank := range ranks {

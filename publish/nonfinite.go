@@ -119,11 +119,9 @@ func (s *Service) policies() error {
 	return err
 }
 
-// agreePolicies refuses policies of fields that the solver doesn't have, on all ranks.
+// agreePolicies refuses policies of fields that the solver doesn't have, on all ranks. Its
+// agreement shows that all of them have come.
 func (s *Service) agreePolicies(ctx context.Context, v Solver) error {
-	if len(s.o.nonFinite.ByName) == 0 {
-		return nil
-	}
 	return s.c.Agree(ctx, inputError(s.o.nonFinite.Check(v.ids())))
 }
 

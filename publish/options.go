@@ -1,15 +1,18 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 
 	"github.com/fieldstone-io/fieldstone/brick"
+	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Durability says what has reached stable storage when a publication returns.
@@ -51,6 +54,7 @@ type options struct {
 	look       onedir.Look // for what rank 0 has
 	nonFinite  nonFinitePolicies
 	counted    func(map[string]int64) // takes the counts in place of a warning
+	after      func(context.Context)  // what rank 0 does when the bundle is published, while the others wait
 	err        error
 }
 
@@ -107,7 +111,9 @@ func OnStep(f func(step Step, detail string)) Option {
 	return func(o *options) { o.onStep = f }
 }
 
-// Logger receives warnings and notes. The default discards them.
+// Logger receives warnings and notes. The default discards them. Give it on all ranks:
+// where a step takes long, as on a slow disk, the rank whose step it is warns after a
+// minute, then after two, four and so on, and so does rank 0 while it waits for others.
 func Logger(l *slog.Logger) Option {
 	return func(o *options) {
 		if l == nil {
@@ -130,6 +136,16 @@ func (o *options) step(s Step, detail string) {
 	defer o.stepping.Unlock()
 	o.onStep(s, detail)
 }
+
+// atWork returns the context of a call to which all ranks have come, and what ends the
+// call: however long one of them takes with the files, the others wait, and it is told.
+func (o *options) atWork(ctx context.Context, c *comm.Comm, call, path string) (work context.Context, end func()) {
+	return waiting.Begin(c.AtWork(ctx), o.log, c.Rank(), call+" "+path)
+}
+
+// afterwards lets rank 0 do something when the bundle is published, before the others
+// know that: they wait for it as for the rest of the publication.
+func afterwards(f func(context.Context)) Option { return func(o *options) { o.after = f } }
 
 func (o *options) bricks() []brick.Option {
 	opts := []brick.Option{brick.Filesystem(o.fs), brick.Logger(o.log)}

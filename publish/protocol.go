@@ -15,6 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -134,7 +135,7 @@ func (p *publication) step(s Step, detail string) {
 func (p *publication) stage(ctx context.Context) error {
 	err := p.hook
 	if err == nil && p.c.Rank() == 0 {
-		err = cmp.Or(comm.Protect(p.claim), p.hook)
+		err = cmp.Or(comm.Protect(waiting.Step(ctx, "make", "the staging directory", p.claim)), p.hook)
 	}
 	words := p.nonce.Words(p.c.Rank() == 0)
 	if err := p.c.AgreeMax(ctx, err, words); err != nil {
@@ -180,7 +181,7 @@ func (p *publication) sum(ctx context.Context) error {
 	if p.sums != nil {
 		return nil
 	}
-	if err := p.onRoot(ctx, p.checkFields); err != nil {
+	if err := p.onRoot(ctx, waiting.Step(ctx, "check", "the fields", p.checkFields)); err != nil {
 		return err
 	}
 	if p.o.durability == Full {
@@ -201,9 +202,9 @@ func (p *publication) sum(ctx context.Context) error {
 func (p *publication) complete(ctx context.Context) error {
 	err := p.hook
 	if err == nil && !p.checked {
-		err = comm.Protect(func() error { return p.blame(p.checkShare()) })
+		err = comm.Protect(waiting.Step(ctx, "check", "the fields", func() error { return p.blame(p.checkShare()) }))
 	}
-	return p.c.OnRoot(ctx, err, func() error {
+	return p.c.OnRoot(ctx, err, waiting.Step(ctx, "write", "what describes the fields", func() error {
 		if !p.checked {
 			if err := p.blame(p.checkNames()); err != nil {
 				return err
@@ -219,7 +220,7 @@ func (p *publication) complete(ctx context.Context) error {
 		}
 		p.step(StepSynced, p.staging)
 		return p.hook
-	})
+	}))
 }
 
 // describe writes metadata, sidecar and checksums.
@@ -351,16 +352,18 @@ func (p *publication) paths() []string {
 func (p *publication) reveal(ctx context.Context) error {
 	var err error
 	if p.c.Rank() == 0 {
-		err = comm.Protect(p.putInPlace)
+		err = comm.Protect(waiting.Step(ctx, "rename", "the bundle into place", p.putInPlace))
+		switch {
+		case errors.Is(err, ErrDurabilityUnknown):
+			p.unlock()
+		case err == nil && p.o.after != nil:
+			p.o.after(ctx)
+		}
 		if p.hook != nil {
 			p.o.log.Warn("the callback of a step panicked after the rename", "path", p.final, "error", p.hook)
 		}
 	}
-	err = p.c.Agree(context.WithoutCancel(ctx), err)
-	if errors.Is(err, ErrDurabilityUnknown) {
-		p.unlock()
-	}
-	return err
+	return p.c.Agree(context.WithoutCancel(ctx), err)
 }
 
 // putInPlace runs on rank 0. Up to the rename it fails without a trace; then it
@@ -393,7 +396,7 @@ func (p *publication) putInPlace() error {
 func (p *publication) abandon(ctx context.Context, err error) error {
 	var left error
 	if p.c.Rank() == 0 {
-		left = comm.Protect(p.discard)
+		left = comm.Protect(waiting.Step(ctx, "remove", "the staging directory", p.discard))
 		p.unlock()
 	}
 	if errors.Is(err, comm.ErrDead) {
@@ -466,7 +469,10 @@ func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	if err := p.agree(ctx, nil, err); err != nil {
 		return named("publish", dir, err)
 	}
-	err = p.run(ctx, func(ctx context.Context, dir string) ([]brick.Sum, error) {
+	work, end := o.atWork(ctx, c, "publish", dir)
+	defer end()
+	err = p.run(work, func(_ context.Context, dir string) ([]brick.Sum, error) {
+		// The caller's part: who hangs in it doesn't come.
 		return nil, c.Agree(ctx, comm.Protect(func() error { return write(ctx, dir) }))
 	})
 	return named("publish", dir, err)

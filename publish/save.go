@@ -83,6 +83,8 @@ func saveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts []O
 			return inputError(err)
 		}
 	}
+	ctx, end := o.atWork(ctx, c, "publish", dir)
+	defer end()
 	bricks, err := plan.plan(ctx)
 	if errors.Is(err, brick.ErrLayout) || errors.Is(err, brick.ErrDisagree) {
 		err = inputError(err)

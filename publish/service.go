@@ -20,6 +20,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Clock is the solver's clock of accepted steps.
@@ -128,11 +129,13 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	s.dir, s.from = checkpoints{o: &s.o, dir: paths.At(0), stuck: make(map[int64]bool)}, paths.At(1)
 	s.warnConfig()
 	if !cfg.Checkpoint.off() {
-		err := s.hold(ctx)
+		work, end := s.o.atWork(ctx, c, "checkpoint service in", cfg.Checkpoint.Directory)
+		err := s.hold(work)
 		if err == nil {
 			s.listen() // before the last agreement: a rank that has its service knows that all listen
-			err = s.c.OnRoot(ctx, nil, s.dir.clean)
+			err = s.clean(work)
 		}
+		end()
 		if err != nil {
 			s.Close()
 			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
@@ -288,51 +291,66 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		{pathEntry, strconv.Quote(s.cfg.Checkpoint.Directory)},
 		{"the accepted increment", strconv.FormatInt(state.Increment, 10)},
 	}
-	// The ranks learn with the inputs what rank 0 sees of the directory.
-	var unheld, missing int64
-	if !s.ready || s.lost() {
-		unheld = 1
-	}
 	path := s.dir.path(state.Increment)
-	if s.last.here && s.last.increment == state.Increment {
+	again := s.last.here && s.last.increment == state.Increment // on all ranks or on none
+	if again {
 		entries = append(entries,
 			entry{"the accepted time", strconv.FormatFloat(state.Time, 'g', -1, 64)},
 			entry{"the method", strconv.Quote(state.Method)})
-		if s.c.Rank() == 0 {
-			if there, eerr := vfs.Exists(s.o.fs, path); eerr == nil && !there {
-				missing = 1
-			}
-		}
 	}
-	if err := agreeInputs(ctx, s.c, err, entries, &unheld, &missing); err != nil {
+	if err := agreeInputs(ctx, s.c, err, entries); err != nil {
 		return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 	}
 	increment := state.Increment
 	if increment == 0 {
 		return "", nil
 	}
+	work, end := s.o.atWork(ctx, s.c, "checkpoint in", s.cfg.Checkpoint.Directory)
+	there, err := s.see(work, again, path)
+	end()
+	if err != nil {
+		return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
+	}
 	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
-	if s.last.here && s.last.is(state) && missing == 0 {
+	if there && s.last.is(state) {
 		return shown, nil
 	}
-	if unheld != 0 {
-		if err := s.begin(ctx); err != nil {
-			return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
-		}
-	}
-	if err := SaveBundle(ctx, s.c, path, state, s.opts...); err != nil {
+	// Old bundles go before the other ranks return: they would wait for rank 0 elsewhere,
+	// and not know that it is at work.
+	prune := afterwards(func(ctx context.Context) { s.tidy(ctx, increment) })
+	if err := SaveBundle(ctx, s.c, path, state, append(slices.Clip(s.opts), prune)...); err != nil {
 		return "", s.explainExists(increment, err)
 	}
 	s.last = savedState{increment, state.Time, state.Method, true}
 	s.since = s.now()
 	s.noteSaved(shown, v)
-	if s.c.Rank() == 0 {
-		if err := s.dir.prune(increment, s.cfg.Checkpoint.Keep); err != nil {
-			s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
-		}
-		s.warnSpace(path)
-	}
 	return shown, nil
+}
+
+// see makes sure that the service still holds its directory, and reports whether the
+// bundle of a state that was saved or restored is there.
+func (s *Service) see(ctx context.Context, again bool, path string) (there bool, err error) {
+	const unheld, missing = 0, 1
+	seen := make([]int64, 2)
+	if s.c.Rank() == 0 {
+		err = comm.Protect(waiting.Step(ctx, "look at", "the checkpoint directory", func() error {
+			if !s.ready || s.lost() {
+				seen[unheld] = 1
+			}
+			if exists, err := vfs.Exists(s.o.fs, path); again && err == nil && !exists {
+				seen[missing] = 1
+			}
+			return nil
+		}))
+	}
+	if err := s.c.AgreeMax(ctx, err, seen); err != nil {
+		return false, err
+	}
+	there = again && seen[missing] == 0
+	if there || seen[unheld] == 0 {
+		return there, nil
+	}
+	return false, s.begin(ctx)
 }
 
 // begin takes hold of the directory in the middle of a run: of a service that was off,
@@ -341,10 +359,15 @@ func (s *Service) begin(ctx context.Context) error {
 	if err := s.hold(ctx); err != nil {
 		return err
 	}
-	if err := s.c.OnRoot(ctx, nil, s.dir.clean); err != nil {
+	if err := s.clean(ctx); err != nil {
 		return err
 	}
 	return s.setAsidePassed(ctx)
+}
+
+// clean clears away what dead jobs left in the directory.
+func (s *Service) clean(ctx context.Context) error {
+	return s.c.OnRoot(ctx, nil, waiting.Step(ctx, "clear", "the checkpoint directory", s.dir.clean))
 }
 
 // explainExists says what the service knows of a bundle that is in the way.
@@ -353,6 +376,18 @@ func (s *Service) explainExists(increment int64, err error) error {
 		return fmt.Errorf("%w (this service saved or restored it at time %v, with method %q)", err, l.time, l.method)
 	}
 	return err
+}
+
+// tidy removes old bundles when that of an increment is durable, on rank 0.
+func (s *Service) tidy(ctx context.Context, increment int64) {
+	err := comm.Protect(waiting.Step(ctx, "remove", "old bundles", func() error {
+		return s.dir.prune(increment, s.cfg.Checkpoint.Keep)
+	}))
+	if err != nil {
+		s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
+	}
+	defer waiting.Doing(ctx, "look at", "the space that is left").End()
+	s.warnSpace(s.dir.path(increment))
 }
 
 // state asks the solver's callbacks for what is to be saved.

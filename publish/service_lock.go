@@ -7,6 +7,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // directoryLock is the name of the lock in a checkpoint directory. No run file has a
@@ -34,7 +35,7 @@ func (h *holding) lost() bool {
 // the directory. It is collective.
 func (s *Service) hold(ctx context.Context) error {
 	k := s.cfg.Checkpoint
-	err := owner.Wait(ctx, s.c, k.wait(), ErrInUse, s.take, func(err error) {
+	err := owner.Wait(ctx, s.c, k.wait(), ErrInUse, waiting.Step(ctx, "take", "the checkpoint directory", s.take), func(err error) {
 		s.o.log.Warn("waiting for the checkpoint directory", "directory", s.dir.dir, "at most", k.wait(), "because", err)
 	})
 	if err == nil {

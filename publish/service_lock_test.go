@@ -95,8 +95,8 @@ func TestTheLockOfADeadServiceStopsNobody(t *testing.T) {
 	wantNames(t, fsys, "step_10")
 }
 
-// waiting runs do when somebody has tried to lock the directory in vain that many times.
-func waiting(fsys *vfs.Mem, times int, do func()) *vfs.Inject {
+// heldFor runs do when somebody has tried to lock the directory in vain that many times.
+func heldFor(fsys *vfs.Mem, times int, do func()) *vfs.Inject {
 	inject := vfs.NewInject(fsys)
 	inject.After(func(op vfs.Op, err error) {
 		if op.Kind == vfs.OpLock && op.Name == lockFile && errors.Is(err, vfs.ErrLocked) {
@@ -117,7 +117,7 @@ func TestAServiceWaitsForItsDyingPredecessor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inject := waiting(fsys, 3, func() {
+	inject := heldFor(fsys, 3, func() {
 		if err := dying.Release(); err != nil {
 			t.Error(err)
 		}
@@ -174,7 +174,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		inject := waiting(fsys, 2, cancel)
+		inject := heldFor(fsys, 2, cancel)
 		err := onRanks(t, 3, func(c *comm.Comm) error {
 			own := context.Background()
 			if c.Rank() == rank {

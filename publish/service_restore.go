@@ -14,6 +14,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Restore starts the solver as the configuration's restart_from says. It is
@@ -36,14 +37,16 @@ import (
 // unless its chain has [ErrFieldsUndefined].
 func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 	var loaded *Loaded
-	err := s.agreePolicies(ctx, v)
+	err := s.agreePolicies(ctx, v) // and all ranks have come before rank 0 looks at what is there
 	if err != nil {
 		return nil, fmt.Errorf("restart: %w", err)
 	}
+	work, end := s.o.atWork(ctx, s.c, "restart from", s.cfg.RestartFrom)
+	defer end()
 	if s.cfg.RestartFrom == Latest {
-		loaded, err = s.restoreLatest(ctx, v)
+		loaded, err = s.restoreLatest(work, v)
 	} else {
-		loaded, err = s.restoreFrom(ctx, v, s.cfg.RestartFrom)
+		loaded, err = s.restoreFrom(work, v, s.cfg.RestartFrom)
 	}
 	if err != nil {
 		s.last = savedState{increment: -1}
@@ -83,10 +86,10 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 	var bad, notFinite []bundleState
 	for _, n := range steps {
 		b := bundleState{Increment: n}
-		err := s.fromRoot(ctx, &b, func() error {
+		err := s.fromRoot(ctx, &b, waiting.Step(ctx, "look at", StepName(n), func() error {
 			b.NotFinite = s.dir.notFinite(n)
 			return s.ownName(n)
-		})
+		}))
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +160,7 @@ func (s *Service) loadVerified(ctx context.Context, path string, v Solver) (*Loa
 			return nil, err
 		}
 	}
-	return s.Load(ctx, path, v)
+	return s.Load(s.c.Watched(ctx), path, v)
 }
 
 // verify compares all fields of a bundle with their checksums, read by all ranks
@@ -245,7 +248,7 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 	if path == "" {
 		return nil, s.setAside(ctx, seen.Above, nil)
 	}
-	loaded, err := s.Load(ctx, s.from, v)
+	loaded, err := s.Load(s.c.Watched(ctx), s.from, v)
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +346,7 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 	if len(list) == 0 {
 		return nil
 	}
-	err := s.c.OnRoot(context.WithoutCancel(ctx), nil, func() error {
+	err := s.c.OnRoot(context.WithoutCancel(ctx), nil, waiting.Step(ctx, "set aside", "bundles", func() error {
 		for _, b := range list {
 			suffix := suffixSuperseded
 			if b.Reason != "" {
@@ -363,7 +366,7 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 			}
 		}
 		return nil
-	})
+	}))
 	if err != nil && loaded != nil {
 		return fmt.Errorf("%w: %s is loaded, but: %w", ErrFieldsUndefined, loaded.Path, err)
 	}
@@ -372,15 +375,15 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 
 // fromRoot runs f on rank 0 and gives what it put into v to all ranks.
 func (s *Service) fromRoot(ctx context.Context, v any, f func() error) error {
-	if err := s.c.OnRoot(ctx, nil, f); err != nil {
-		return err
-	}
 	var text []byte
-	var err error
-	if s.c.Rank() == 0 {
+	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "look at", "the bundles", func() (err error) {
+		if err := f(); err != nil {
+			return err
+		}
 		text, err = json.Marshal(v)
-	}
-	if err := s.c.Agree(ctx, err); err != nil {
+		return err
+	}))
+	if err != nil {
 		return err
 	}
 	if text, err = s.c.Broadcast(ctx, 0, text); err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 // What a caller may want to tell apart, with errors.Is.
@@ -23,6 +25,17 @@ var (
 	// ErrJSON: a text is not the JSON view of a record.
 	ErrJSON = errors.New("not the JSON view of a record")
 )
+
+func init() {
+	sentinel.RegisterAll("record", map[string]error{
+		"ErrMissing":   ErrMissing,
+		"ErrType":      ErrType,
+		"ErrKey":       ErrKey,
+		"ErrDuplicate": ErrDuplicate,
+		"ErrValue":     ErrValue,
+		"ErrJSON":      ErrJSON,
+	})
+}
 
 // A PathError says that a record doesn't have what was asked of it. It matches
 // [ErrMissing] or [ErrType].

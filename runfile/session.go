@@ -13,6 +13,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -91,6 +92,7 @@ type Session struct {
 	seen     stopFlags        // reasons that this rank saw
 	stop     stopFlags        // those that are known on all ranks
 	fileSeen time.Time        // when rank 0 last looked for the stop file
+	looking  <-chan fileLook  // the outcome of that where it takes long, nil otherwise
 	before   map[string]int64 // numbers that aren't finite, of that checkpoint, on rank 0
 	last     struct {         // checkpoint of this segment, or what it began with
 		accepted int64
@@ -366,7 +368,9 @@ func (s *Session) SaveState(ctx context.Context, state []float64) error {
 	}
 	err := s.together(ctx, callSave, s.usable(state), nil)
 	if err == nil && s.hasFields {
-		err = s.saveFields(ctx)
+		work, end := s.atWork(ctx, "save state of")
+		err = s.saveFields(work)
+		end()
 	}
 	if err != nil {
 		return fmt.Errorf("save state of run %s: %w", s.cfg.Name, err)
@@ -391,19 +395,19 @@ func (s *Session) saveFields(ctx context.Context) error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	var p place
-	err := s.c.OnRoot(ctx, nil, func() error {
+	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "make room in", "the working file", func() error {
 		settings, err := s.withSegment()
 		if err != nil {
 			return err
 		}
 		p, err = s.file.reserve(ctx, &Solution{Settings: settings, Layout: s.cfg.Layout})
 		return err
-	})
+	}))
 	if err == nil {
 		_, err = s.fields.write(ctx, &p)
 	}
 	if err != nil {
-		return s.discard(err)
+		return s.discard(ctx, err)
 	}
 	s.working = p
 	s.reserved++
@@ -412,17 +416,13 @@ func (s *Session) saveFields(ctx context.Context) error {
 
 // discard gives the working file of the segment up, after an error on all ranks. The
 // cells of states that it alone has are lost.
-func (s *Session) discard(err error) error {
+func (s *Session) discard(ctx context.Context, err error) error {
 	if s.reserved > 0 {
 		s.lost = fmt.Errorf("saved states of fields are lost: %w", err)
 		err = s.lost
 	}
 	s.reserved = 0
-	if s.c.Rank() == 0 {
-		if err := s.file.discard(); err != nil {
-			s.log.Warn("the working file of the segment is left", "error", err)
-		}
-	}
+	s.settle(ctx, err, "the working file of the segment", func() error { return s.file.discard() })
 	return err
 }
 
@@ -542,16 +542,18 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 	if err := s.c.Agree(ctx, err); err != nil {
 		return err
 	}
-	if err := s.refuseFields(ctx); err != nil {
+	work, end := s.atWork(ctx, "checkpoint of")
+	defer end()
+	if err := s.refuseFields(work); err != nil {
 		return err
 	}
-	if err := s.writeSegment(ctx); err != nil {
+	if err := s.writeSegment(work); err != nil {
 		return err
 	}
 	if k.Bundles, err = s.bundles(ctx); err != nil {
 		return err
 	}
-	if err := s.writeCheckpoint(ctx, &k); err != nil {
+	if err := s.writeCheckpoint(work, &k); err != nil {
 		return err
 	}
 	s.noteWritten(k.NonFinite)
@@ -564,7 +566,7 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 	inFile := s.hasFields && k.Bundles == nil
 	var p place
-	err := s.c.OnRoot(ctx, nil, func() (err error) {
+	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "write", "the checkpoint", func() (err error) {
 		if k.Settings, err = s.withSegment(); err != nil {
 			return err
 		}
@@ -580,7 +582,7 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 			return err
 		}
 		return s.store.writeCheckpoint(ctx, k)
-	})
+	}))
 	if err != nil || !inFile {
 		return err
 	}
@@ -588,14 +590,12 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 	if err == nil {
 		err = s.fields.sync(ctx, &p)
 	}
-	err = s.c.OnRoot(ctx, err, func() error {
+	err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "complete", "the checkpoint", func() error {
 		maps.Copy(k.NonFinite, counts)
 		return s.store.completeCheckpoint(ctx, k, counts)
-	})
-	if err != nil && s.c.Rank() == 0 {
-		if err := s.store.discardCheckpoint(); err != nil {
-			s.log.Warn("the working file of the checkpoint is left", "error", err)
-		}
+	}))
+	if err != nil {
+		s.settle(ctx, err, "the working file of the checkpoint", s.store.discardCheckpoint)
 	}
 	return err
 }
@@ -642,7 +642,7 @@ func (s *Session) writeSegment(ctx context.Context) error {
 	if s.reserved > 0 {
 		err = s.fields.sync(whole, &s.working)
 	}
-	err = s.c.OnRoot(whole, err, func() error {
+	err = s.c.OnRoot(whole, err, waiting.Step(whole, "write", "the segment", func() error {
 		settings, err := s.withSegment()
 		if err == nil {
 			err = s.clearTheWay()
@@ -654,9 +654,9 @@ func (s *Session) writeSegment(ctx context.Context) error {
 			Settings: settings, Layout: s.cfg.Layout,
 			Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves,
 		})
-	})
+	}))
 	if err != nil && !errors.Is(err, errUnsynced) {
-		return s.discard(err)
+		return s.discard(ctx, err)
 	}
 	s.reserved = 0
 	s.times, s.states, s.stats = nil, nil, Statistics{}
@@ -682,6 +682,8 @@ func (s *Session) Close(ctx context.Context) error {
 	wrong := []int64{boolFlag(s.broken != nil), 0}
 	err := s.together(ctx, callClose, s.lost, wrong)
 	s.ended = true
+	ctx, end := s.atWork(ctx, "close")
+	defer end()
 	if err == nil {
 		if s.dirty {
 			err = s.writeSegment(ctx)
@@ -689,12 +691,12 @@ func (s *Session) Close(ctx context.Context) error {
 		if wrong[0] != 0 {
 			err = errors.Join(s.c.Agree(ctx, s.broken), err)
 		}
-		err = s.c.OnRoot(ctx, err, s.unlock)
+		err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "remove", "the lock", s.unlock))
 	} else if s.reserved > 0 {
-		err = s.discard(err)
+		err = s.discard(ctx, err)
 	}
-	err = errors.Join(err, s.unlock())
 	if err != nil {
+		s.settle(ctx, err, "the lock", s.unlock)
 		return fmt.Errorf("close run %s: %w", s.cfg.Name, err)
 	}
 	return nil

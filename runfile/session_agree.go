@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // call names a collective call of a session.
@@ -21,6 +22,28 @@ const (
 
 func (k call) String() string {
 	return map[call]string{callSave: "SaveState", callCheckpoint: "Checkpoint", callClose: "Close"}[k]
+}
+
+// atWork returns the context of a call to which all ranks have come, and what ends the
+// call: however long one of them takes with the files, the others wait, and it is told,
+// by the logger of the rank itself.
+func (s *Session) atWork(ctx context.Context, call string) (work context.Context, end func()) {
+	return waiting.Begin(s.c.AtWork(ctx), s.cfg.Logger, s.c.Rank(), call+" run "+s.cfg.Name)
+}
+
+// settle is for the end of a call in which all ranks got the same error: rank 0 removes
+// something, and the others wait for it where they know that it is at work. That one
+// doesn't come is for the next call to say.
+func (s *Session) settle(ctx context.Context, err error, what string, remove func() error) {
+	ctx = context.WithoutCancel(ctx)
+	if s.c.Rank() == 0 {
+		if err := waiting.Step(ctx, "remove", what, remove)(); err != nil {
+			s.log.Warn(what+" is left", "error", err)
+		}
+	}
+	if s.apart == nil && !errors.Is(err, comm.ErrDead) {
+		_ = s.c.Meet(ctx)
+	}
 }
 
 func boolFlag(b bool) int64 {

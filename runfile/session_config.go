@@ -100,7 +100,9 @@ type Config struct {
 
 	// Device describes the device that computes, for the record; empty for none.
 	Device string
-	// Logger takes warnings and the progress, on rank 0; nil for nowhere.
+	// Logger takes warnings and the progress, on rank 0; nil for nowhere. On every rank
+	// it takes the warning that a step of this rank takes long, as on a slow disk: after
+	// a minute, then after two, four and so on.
 	Logger *slog.Logger
 }
 

@@ -40,7 +40,6 @@ func init() {
 		"ErrOutOfStep":     ErrOutOfStep,
 		"ErrNonFinite":     ErrNonFinite,
 		"ErrStopped":       ErrStopped,
-		"ErrNoHDF5":        ErrNoHDF5,
 		"ErrVersion":       ErrVersion,
 		"ErrTorn":          ErrTorn,
 		"ErrNotRunFile":    ErrNotRunFile,
@@ -48,7 +47,8 @@ func init() {
 		"ErrNotCheckpoint": ErrNotCheckpoint,
 		"ErrMismatch":      ErrMismatch,
 		"ErrNoState":       ErrNoState,
-		"ErrUnsupported":   errors.ErrUnsupported,
+		"ErrHash":          ErrHash,
+		"ErrNotOneRun":     ErrNotOneRun,
 		"errUnsynced":      errUnsynced,
 	} {
 		comm.Register("runfile."+name, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -525,7 +526,7 @@ func (b *fieldBricks) read(ctx context.Context, from *storedFields) error {
 		}
 	}
 	// Before anything changes it is known that all of it is the state that was asked for.
-	if err := b.c.OnRoot(ctx, nil, func() error { return from.unchanged() }); err != nil {
+	if err := b.c.OnRoot(ctx, nil, waiting.Step(ctx, "look at", s.Place.Path, func() error { return from.unchanged() })); err != nil {
 		return err
 	}
 	if err := b.readInto(ctx, &s, sinks); err != nil {
@@ -538,7 +539,7 @@ func (b *fieldBricks) read(ctx context.Context, from *storedFields) error {
 			}
 		}
 		return nil
-	}), func() error { return from.unchanged() })
+	}), waiting.Step(ctx, "look at", s.Place.Path, func() error { return from.unchanged() }))
 }
 
 // identity tells the file of stored fields from others: its session, if it is of one,
@@ -588,7 +589,8 @@ func (b *fieldBricks) readInto(ctx context.Context, s *storedFields, sinks map[s
 			if f.Runs != nil {
 				continue
 			}
-			if err := b.readByHDF5(ctx, s, f.Name, sinks[f.Name]); err != nil {
+			read := func() error { return b.readByHDF5(ctx, s, f.Name, sinks[f.Name]) }
+			if err := waiting.Step(ctx, "read field", f.Name, read)(); err != nil {
 				return fmt.Errorf("field %q: %w", f.Name, err)
 			}
 		}

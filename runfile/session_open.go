@@ -15,6 +15,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/owner"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -74,16 +75,18 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	if err := s.agree(ctx); err != nil {
 		return nil, fmt.Errorf("open run: %w", err) // whose name may differ on the ranks
 	}
-	err := s.hold(ctx)
+	work, end := s.atWork(ctx, "open")
+	defer end()
+	err := s.hold(work)
 	if err == nil {
 		// Before the ranks agree for the last time: when one has its session, all listen.
 		s.listen()
-		err = s.open(ctx)
+		err = s.open(work)
 	}
 	if err != nil {
 		s.stopListening()
 		s.fields.close()
-		err = errors.Join(err, s.unlock())
+		s.settle(work, err, "the lock", s.unlock)
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
 	}
 	return s, nil
@@ -117,10 +120,10 @@ func (s *Session) agree(ctx context.Context) error {
 
 // hold keeps other runs of the name away, once they have ended.
 func (s *Session) hold(ctx context.Context) error {
-	return owner.Wait(ctx, s.c, s.cfg.wait(), ErrInUse, func() (err error) {
+	return owner.Wait(ctx, s.c, s.cfg.wait(), ErrInUse, waiting.Step(ctx, "lock", "the run", func() (err error) {
 		s.release, err = s.store.lock()
 		return err
-	}, func(err error) {
+	}), func(err error) {
 		s.log.Warn("waiting for another run of the name to end", "run", s.cfg.Name, "at most", s.cfg.wait(), "because", err)
 	})
 }
@@ -129,7 +132,7 @@ func (s *Session) open(ctx context.Context) error {
 	if err := s.oneDirectory(ctx); err != nil {
 		return err
 	}
-	err := s.settle(ctx, func() error {
+	err := s.decide(ctx, func() error {
 		if err := s.plan(ctx); err != nil {
 			return err
 		}
@@ -151,10 +154,10 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// settle lets rank 0 decide what the segment begins with, and all ranks know it.
-func (s *Session) settle(ctx context.Context, plan func() error) error {
+// decide lets rank 0 decide what the segment begins with, and all ranks know it.
+func (s *Session) decide(ctx context.Context, plan func() error) error {
 	var text []byte
-	err := s.c.OnRoot(ctx, nil, func() (err error) {
+	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "read", "the files of the run", func() (err error) {
 		if err = plan(); err != nil {
 			return err
 		}
@@ -163,7 +166,7 @@ func (s *Session) settle(ctx context.Context, plan func() error) error {
 		}
 		text, err = encodeStart(&s.start)
 		return err
-	})
+	}))
 	if err != nil {
 		return err
 	}

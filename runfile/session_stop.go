@@ -35,17 +35,61 @@ func (s *Session) stopFlags() stopFlags {
 	if k.Steps > 0 && s.accepted >= k.Steps {
 		s.seen |= stopSteps
 	}
-	if k.File != "" && now.Sub(s.fileSeen) >= fileEvery {
-		s.fileSeen = now
-		there, err := s.store.exists(k.File)
-		if err != nil {
-			s.log.Warn("can't look for the stop file", "file", k.File, "error", err)
-		}
-		if there {
-			s.seen |= stopFile
-		}
+	if k.File != "" && s.stopFileIsThere(now) {
+		s.seen |= stopFile
 	}
 	return s.seen
+}
+
+// filePatience is how long a look for the stop file is waited for. The other ranks wait
+// meanwhile without knowing whether rank 0 is to come.
+const filePatience = 10 * time.Second
+
+// fileLook is the outcome of a look for the stop file.
+type fileLook struct {
+	there bool
+	err   error
+}
+
+// stopFileIsThere looks for the stop file if it is time for that. What a filesystem that
+// hangs answers counts at a later call.
+func (s *Session) stopFileIsThere(now time.Time) bool {
+	file := s.cfg.Stop.File
+	if s.looking != nil { // for longer than it is waited for
+		select {
+		case look := <-s.looking:
+			s.looking = nil
+			return s.looked(look)
+		default:
+			return false
+		}
+	}
+	if now.Sub(s.fileSeen) < fileEvery {
+		return false
+	}
+	s.fileSeen = now
+	answer := make(chan fileLook, 1)
+	go func() {
+		there, err := s.store.exists(file)
+		answer <- fileLook{there, err}
+	}()
+	patience := time.NewTimer(min(filePatience, s.c.WatchLimit()/4))
+	defer patience.Stop()
+	select {
+	case look := <-answer:
+		return s.looked(look)
+	case <-patience.C:
+		s.log.Warn("the look for the stop file takes long: the run goes on", "file", file)
+		s.looking = answer
+		return false
+	}
+}
+
+func (s *Session) looked(look fileLook) bool {
+	if look.err != nil {
+		s.log.Warn("can't look for the stop file", "file", s.cfg.Stop.File, "error", look.err)
+	}
+	return look.there
 }
 
 func (s *Session) signalled() (flags stopFlags) {

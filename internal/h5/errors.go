@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 var (
@@ -39,6 +41,21 @@ var (
 	// ErrShort says that a file on disk is shorter than what was written to it.
 	ErrShort = errors.New("file is shorter than what was written")
 )
+
+func init() {
+	sentinel.RegisterAll("h5", map[string]error{
+		"ErrUnsupported": ErrUnsupported,
+		"ErrFormat":      ErrFormat,
+		"ErrKind":        ErrKind,
+		"ErrType":        ErrType,
+		"ErrShape":       ErrShape,
+		"ErrLink":        ErrLink,
+		"ErrTooLarge":    ErrTooLarge,
+		"ErrName":        ErrName,
+		"ErrText":        ErrText,
+		"ErrShort":       ErrShort,
+	})
+}
 
 // An Error is a call that failed.
 type Error struct {

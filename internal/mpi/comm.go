@@ -266,6 +266,8 @@ import (
 	"unsafe"
 
 	empi "github.com/emer/empi/mpi"
+
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Enabled says whether the program was built with MPI.
@@ -585,7 +587,7 @@ func (c *Comm) do(op string, limit time.Duration, begin func() C.int) error {
 	}
 	var done C.int
 	tries := C.int(testsInRow)
-	var start time.Time
+	wait := waiting.NewMeter(limit)
 	for {
 		if ec := C.fs_test(c.c, tries, &done); ec != C.MPI_SUCCESS {
 			return c.die(failure(op, ec))
@@ -593,10 +595,8 @@ func (c *Comm) do(op string, limit time.Duration, begin func() C.int) error {
 		if done != 0 {
 			return nil
 		}
-		var waited time.Duration
-		if start.IsZero() {
-			start = time.Now()
-		} else if waited = time.Since(start); waited > limit {
+		waited := wait.Waited(time.Now())
+		if waited > limit {
 			return c.die(fmt.Errorf("rank %d of %d waited %v in %s", c.c.rank, c.c.size, limit, op))
 		}
 		sleep := max(time.Microsecond, min(waited/sleepShare, maxSleep))

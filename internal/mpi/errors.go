@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 var (
@@ -16,6 +18,13 @@ var (
 	// communicator is of no more use.
 	ErrDead = errors.New("communicator is dead")
 )
+
+func init() {
+	sentinel.RegisterAll("mpi", map[string]error{
+		"ErrUnavailable": ErrUnavailable,
+		"ErrDead":        ErrDead,
+	})
+}
 
 // An Error is an MPI call that failed.
 type Error struct {

@@ -50,6 +50,14 @@ func Apart(rank int, name string) Option {
 // apartDone is in place of the rank when its process has the directory.
 const apartDone = "done"
 
+// WorkLimit is comm.WorkLimit of the world communicator.
+func WorkLimit(d time.Duration) Option {
+	return func(j *Job) {
+		j.commOptions = append(j.commOptions, comm.WorkLimit(d))
+		j.env = append(j.env, envWorkLimit+"="+d.String())
+	}
+}
+
 // A Component is a library for collective files that a test can choose.
 type Component struct {
 	Name    string
@@ -82,6 +90,8 @@ const (
 	envRanks   = "FIELDSTONE_MPITEST_RANKS"   // of a program without MPI: its goroutines
 	envWatch   = "FIELDSTONE_MPITEST_WATCH"
 	envApart   = "FIELDSTONE_MPITEST_APART" // rank and directory
+
+	envWorkLimit = "FIELDSTONE_MPITEST_WORK_LIMIT"
 )
 
 func isRank() bool { return os.Getenv(envJob) != "" }

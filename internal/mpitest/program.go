@@ -55,6 +55,9 @@ func runProgram(name string, args []string) error {
 	if d, err := time.ParseDuration(os.Getenv(envWatch)); err == nil {
 		opts = append(opts, comm.Watch(d))
 	}
+	if d, err := time.ParseDuration(os.Getenv(envWorkLimit)); err == nil {
+		opts = append(opts, comm.WorkLimit(d))
+	}
 	if !mpi.Enabled {
 		ranks, err := strconv.Atoi(os.Getenv(envRanks))
 		if err != nil {

@@ -12,11 +12,14 @@ import (
 	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
 
 // ErrDiffer says that the runs are not the same.
 var ErrDiffer = errors.New("the runs differ")
+
+func init() { sentinel.Register("samerun.ErrDiffer", ErrDiffer) }
 
 // Compare returns nil if the solutions have the same setup and no part differs. The error
 // tells the first difference and matches ErrDiffer; any other says that something can't be

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // locals are the windows of this process that have a name.
@@ -93,12 +95,8 @@ func (l *local) meet(ranks int, _ bool, limit time.Duration) (bool, error) {
 		close(turn)
 	}
 	l.mu.Unlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-turn:
-	case <-timer.C:
-	}
+	wait := waiting.NewMeter(limit)
+	wait.Wait(turn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {

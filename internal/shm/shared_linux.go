@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // sharedDir is where POSIX shared memory has its names on Linux: shm_overview(7).
@@ -166,9 +168,10 @@ func (b *futexBarrier) meet(ranks int, spin bool, limit time.Duration) (bool, er
 		b.wake()
 		return b.outcome()
 	}
-	start := time.Now()
+	wait := waiting.NewMeter(limit)
+	nap := unix.NsecToTimespec(int64(min(longestNap, wait.Nap())))
 	for b.turn.Load() == turn && b.dead.Load() == 0 {
-		waited := time.Since(start)
+		waited := wait.Waited(time.Now())
 		switch {
 		case waited > limit:
 			b.dead.Store(1)
@@ -178,7 +181,7 @@ func (b *futexBarrier) meet(ranks int, spin bool, limit time.Duration) (bool, er
 		case !spin && waited < courtesy:
 			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		default:
-			nap := unix.NsecToTimespec(int64(min(longestNap, limit)))
+			nap := nap // the system may write to it
 			// Whatever ends it, the loop looks itself.
 			_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.turn)), futexWait, uintptr(turn),
 				uintptr(unsafe.Pointer(&nap)), 0, 0)

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 // Kind is a way of sharing a window.
@@ -47,6 +49,13 @@ var (
 	// no longer, that of a window.
 	ErrName = errors.New("no shared window has this name")
 )
+
+func init() {
+	sentinel.RegisterAll("shm", map[string]error{
+		"ErrMissing": ErrMissing,
+		"ErrName":    ErrName,
+	})
+}
 
 // Window is memory that several ranks have mapped, with a barrier. All of it was
 // reserved when it was made, so that no access fails for a lack of memory.

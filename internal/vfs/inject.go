@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -117,6 +118,8 @@ type Inject struct {
 	ops           []Op
 	errs          []error
 	before, after func(Op, error)
+
+	delay atomic.Pointer[func(Op)]
 }
 
 // NewInject returns an Inject with no rules.
@@ -163,6 +166,10 @@ func (in *Inject) Before(hook func(Op)) {
 	defer in.mu.Unlock()
 	in.before = func(op Op, _ error) { hook(op) }
 }
+
+// Delay sets a function to be called before each operation, which may take its time:
+// other operations go on meanwhile. The operation has no number yet.
+func (in *Inject) Delay(hook func(Op)) { in.delay.Store(&hook) }
 
 // After sets a function to be called after each operation, like Before, with the
 // operation's result.
@@ -218,6 +225,9 @@ func cause(err error) error {
 // handed to call as the number of bytes to write; otherwise it gets -1. Where
 // failing has an effect, fail brings it about.
 func (in *Inject) run(op Op, call func(short int) error, fail func()) error {
+	if delay := in.delay.Load(); delay != nil {
+		(*delay)(op)
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	op.Index = len(in.ops) + 1

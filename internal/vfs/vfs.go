@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 // Sentinel errors. Calls wrap them in a [*fs.PathError] or a [*os.LinkError],
@@ -26,6 +28,15 @@ var (
 	// ErrNotRegular is returned where only a regular file will do.
 	ErrNotRegular = errors.New("not a regular file")
 )
+
+func init() {
+	sentinel.RegisterAll("vfs", map[string]error{
+		"ErrLocked":     ErrLocked,
+		"ErrNoLocks":    ErrNoLocks,
+		"ErrTooLarge":   ErrTooLarge,
+		"ErrNotRegular": ErrNotRegular,
+	})
+}
 
 // FS is the part of a filesystem that the protocols use.
 //

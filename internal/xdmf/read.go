@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/fieldstone-io/fieldstone/internal/sentinel"
 )
 
 // ErrForeign says that a file isn't what Write writes.
 var ErrForeign = errors.New("not an XDMF file of this writer")
+
+func init() { sentinel.Register("xdmf.ErrForeign", ErrForeign) }
 
 type xmlItem struct {
 	Text       string    `xml:",chardata"`
