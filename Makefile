@@ -22,8 +22,9 @@ MUMAX := ./device/cuda/mumax
 # and passes vet. Those of CROSS differ most from each other: `lint` looks at them.
 CROSS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64 js/wasm
 CROSS_ALL := $(CROSS) darwin/amd64 windows/arm64 windows/386 freebsd/arm64 wasip1/wasm
-# What runs on 32 bits within seconds, and what WebAssembly runs at all.
-PACKAGES_386 := ./grid ./pack ./record ./publish ./internal/vfs ./brick ./field ./comm ./cmd/fieldstone
+# What is tested on 32 bits within seconds (make PACKAGES_386=./... test-386 tests all), and
+# what WebAssembly runs.
+PACKAGES_386 := ./grid ./pack ./record ./field ./internal/vfs ./internal/shm ./cmd/fieldstone
 PACKAGES_WASM := ./grid ./pack ./record ./internal/signals
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
@@ -46,7 +47,7 @@ build: deps
 deps:
 	@scripts/deps
 
-test: deps test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
+test: deps test-go $(if $(filter x86_64,$(shell uname -m)),test-386) test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
@@ -58,9 +59,10 @@ test-go:
 test-race race: deps
 	go test -race -timeout=20m ./...
 
-# Sizes that don't fit an int of 32 bits. Programs for 386 run on amd64.
+# Sizes that don't fit an int of 32 bits. Programs for 386 run on amd64, without a C library.
 test-386:
 	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m $(PACKAGES_386)
+	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m -run='Metadata|Moving|Golden|ReadBox|Sizes|Rounds' ./publish ./brick
 
 # With Node.
 test-wasm:
