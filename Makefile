@@ -18,6 +18,14 @@ CASE ?=
 DEVICE ?= cuda:0
 KERNELS := device examples
 MUMAX := ./device/cuda/mumax
+# The systems and processors beside linux/amd64 on which everything without a tag builds
+# and passes vet. Those of CROSS differ most from each other: `lint` looks at them.
+CROSS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64 js/wasm
+CROSS_ALL := $(CROSS) darwin/amd64 windows/arm64 windows/386 freebsd/arm64 wasip1/wasm
+# What is tested on 32 bits within seconds (make PACKAGES_386=./... test-386 tests all), and
+# what WebAssembly runs.
+PACKAGES_386 := ./grid ./pack ./record ./field ./internal/vfs ./internal/shm ./cmd/fieldstone
+PACKAGES_WASM := ./grid ./pack ./record ./internal/signals
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
@@ -25,7 +33,7 @@ export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell c
 export FIELDSTONE_REQUIRE_H5PY = 1
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test cross cross-all test-386 test-wasm test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -39,7 +47,7 @@ build: deps
 deps:
 	@scripts/deps
 
-test: deps test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
+test: deps test-go $(if $(filter x86_64,$(shell uname -m)),test-386) test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
@@ -50,6 +58,15 @@ test-go:
 # The race detector brings the checks of unsafe pointers along.
 test-race race: deps
 	go test -race -timeout=20m ./...
+
+# Sizes that don't fit an int of 32 bits. Programs for 386 run on amd64, without a C library.
+test-386:
+	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m $(PACKAGES_386)
+	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m -run='Metadata|Moving|Golden|ReadBox|Sizes|Rounds' ./publish ./brick
+
+# With Node.
+test-wasm:
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 go test -timeout=20m -exec "$$(go env GOROOT)/lib/wasm/go_js_wasm_exec" $(PACKAGES_WASM)
 
 # What HDF5 makes a difference to, without MPI.
 test-hdf5: deps
@@ -81,6 +98,17 @@ lint: deps kernel-deps
 	scripts/with-mumax go vet $(MUMAX)
 	scripts/with-mumax go run $(STATICCHECK) $(MUMAX)
 	scripts/kernels -check $(KERNELS)
+	$(MAKE) cross
+
+# vet checks the types of tests too; the tool is linked besides.
+cross: pairs = $(CROSS)
+cross-all: pairs = $(CROSS_ALL)
+cross cross-all:
+	@export CGO_ENABLED=0; for pair in $(pairs); do \
+		echo "go vet ./... for $$pair"; \
+		export GOOS=$${pair%/*} GOARCH=$${pair#*/}; \
+		go vet ./... && go build -o /dev/null ./cmd/fieldstone || exit; \
+	done
 
 # What drivers of devices load, from the kernels' source. It is committed, so that
 # nobody else needs the compiler.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // dumpTemplate is the pattern of the paths of dumps: a format of C's printf whose
@@ -71,6 +73,9 @@ func parseTemplate(text string) (dumpTemplate, error) {
 		root, err := os.Getwd()
 		if err != nil {
 			return t, fmt.Errorf("template %q: %w", text, err)
+		}
+		if os.IsPathSeparator(text[0]) { // on Windows, from the root of the drive
+			root = filepath.VolumeName(root)
 		}
 		t.root = root
 	}
@@ -224,7 +229,7 @@ func (t dumpTemplate) check(ids []string) error {
 	for _, id := range ids {
 		text := t.expand(0, id)
 		switch name := strings.TrimPrefix(text, directory(text)); {
-		case name == "" || name == "." || name == "..":
+		case !vfs.IsFileName(name):
 			return fmt.Errorf("template %q is not the path of a file", t.text)
 		case t.path(0, id) == series:
 			return fmt.Errorf("template %q is the path of the XDMF file of its series", t.text)

@@ -19,7 +19,8 @@ import (
 type Durability int
 
 const (
-	// Full: every byte and every name of the bundle.
+	// Full: every byte and every name of the bundle. On Windows, which has no sync of
+	// directories, the names as far as its renames write through.
 	Full Durability = iota
 	// None: nothing in particular. For benchmarks and scratch space.
 	None

@@ -78,7 +78,8 @@ type FS interface {
 	// removals in it. It covers neither the content of the files in it nor the
 	// entry of the directory itself in its parent. After a failure the state
 	// of these entries on disk is unknown, and a second call may report success
-	// without having written them.
+	// without having written them. Windows has no such call, so it does nothing there:
+	// what is durable when it returns are the renames, which write through.
 	SyncDir(name string) error
 
 	// Lock tries to take the exclusive lock on the file at name, which is
