@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 )
 
@@ -31,7 +30,7 @@ func (s *Service) warnConfig() {
 // meantLatest adds to an error about a bundle that isn't there whether "latest" is
 // what was meant.
 func meantLatest(path string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path {
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w%s", err, didYouMean(path, Latest))
 	}
 	return err
