@@ -10,7 +10,7 @@ import (
 // cell, a complex128.
 const maxCellBytes = 16
 
-// What differs by rounding counts as equal: spacings up to a relative difference of
+// Rounding is no difference: spacings are equal up to a relative difference of
 // spacingTolerance; origins up to originTolerance of the spacing, or originUnits units
 // in the last place of the greater one.
 const (
@@ -98,9 +98,9 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("grids differ: %s along %s is %s and %s", e.Quantity, axisNames[e.Axis], e.A, e.B)
 }
 
-// Between says which value is whose: a is what the domain is of that the method was
-// called on, b what its argument is of, as in "size along x: the bundle has 4, the
-// solver has 5".
+// Between says which value is whose: a names the owner of the domain that the method was
+// called on, b that of its argument, as in "size along x: the bundle has 4, the solver
+// has 5".
 func (e *MismatchError) Between(a, b string) string {
 	return fmt.Sprintf("%s along %s: %s has %s, %s has %s", e.Quantity, axisNames[e.Axis], a, e.A, b, e.B)
 }

@@ -61,7 +61,7 @@ type Service struct {
 	dir  checkpoints
 	from string // the path of restart_from, if it is one: absolute, rank 0's on all ranks
 	holding
-	last savedState // what is on disk already
+	last savedState // on disk already
 	// passed are bundles that the service passed over while it was off.
 	passed  []bundleState
 	since   time.Time
@@ -89,7 +89,7 @@ func (l savedState) is(s State) bool {
 // the signals of the configuration.
 //
 // Unless the configuration is off, rank 0 makes the checkpoint directory, sees that it
-// can be written, and clears away what publications and removals of dead jobs left in
+// can be written, and clears away the leftovers of dead jobs' publications and removals in
 // it; a node that doesn't see that directory is an error that names it. The service
 // holds the directory until Close, and until the end of the process at the latest:
 // another service that saves, of this process or of another one, is refused with
@@ -172,8 +172,8 @@ func (s *Service) listen() {
 	}
 }
 
-// Close stops listening to signals, gives the checkpoint directory back, and frees the
-// memory that is kept between saves, except what [Reuse] gave it. It is not collective,
+// Close stops listening to signals, releases the checkpoint directory, and frees the
+// memory that is kept between saves, except that of [Reuse]. It is not collective,
 // and may be called several times.
 func (s *Service) Close() {
 	if s.own != nil {
@@ -370,7 +370,7 @@ func (s *Service) clean(ctx context.Context) error {
 	return s.c.OnRoot(ctx, nil, waiting.Step(ctx, "clear", "the checkpoint directory", s.dir.clean))
 }
 
-// explainExists says what the service knows of a bundle that is in the way.
+// explainExists adds the state of a bundle that is in the way, if it is the service's own.
 func (s *Service) explainExists(increment int64, err error) error {
 	if l := s.last; l.increment == increment && l.here && errors.Is(err, ErrExists) {
 		return fmt.Errorf("%w (this service saved or restored it at time %v, with method %q)", err, l.time, l.method)

@@ -100,10 +100,10 @@ func (d checkpoints) makeDir(dir string) error {
 	return d.o.fs.SyncDir(parent)
 }
 
-// clean removes what dead publications and removals left behind. A lock that is
+// clean removes the leftovers of dead publications and removals. A lock that is
 // held protects its owner's work, and where there are no locks nothing can be
-// told, so nothing is removed. What can't be removed is a warning: it is in nobody's
-// way.
+// told, so nothing is removed. A leftover that can't be removed is a warning: it is in
+// nobody's way.
 func (d checkpoints) clean() error {
 	entries, err := d.o.fs.ReadDir(d.dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d checkpoints) clean() error {
 	}
 	for base, names := range leftovers {
 		if err := d.cleanOne(base, names); err != nil {
-			d.o.log.Warn("what a run that ended early left can't be removed", "bundle", filepath.Join(d.dir, base), "files", names, "error", err)
+			d.o.log.Warn("leftovers of a run that ended early can't be removed", "bundle", filepath.Join(d.dir, base), "files", names, "error", err)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (d checkpoints) remove(increment int64) (err error) {
 	if err := d.o.fs.SyncDir(d.dir); err != nil {
 		return err
 	}
-	// From here on a crash leaves it under this name: what happens in it harms no bundle.
+	// From here on a crash leaves it under this name: no change in it harms a bundle.
 	tried, err := d.tryRemoval(gone)
 	if err != nil {
 		return d.giveBack(gone, path, tried, err)
@@ -259,7 +259,7 @@ func (d checkpoints) remove(increment int64) (err error) {
 }
 
 // errTried says that an attempt to remove a bundle was not undone.
-var errTried = errors.New("is not what it was")
+var errTried = errors.New("has changed")
 
 // tryRemoval looks whether the entries of a directory, and of those below it, can be
 // removed: one entry of each gets another name and its own back, for which the same
@@ -289,7 +289,7 @@ func (d checkpoints) tryRemoval(dir string) (tried []string, err error) {
 	return append(tried, dir), nil
 }
 
-// giveBack gives a bundle that can't be removed its name back, once a crash can't leave
+// giveBack restores the name of a bundle that can't be removed, once a crash can't leave
 // anything of the attempt in it. One that isn't whole keeps the other name.
 func (d checkpoints) giveBack(gone, path string, tried []string, cause error) error {
 	if errors.Is(cause, errTried) {

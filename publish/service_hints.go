@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// warnConfig says on rank 0 what of the configuration can hardly be meant: that nothing
-// is ever saved shows too late otherwise.
+// warnConfig warns on rank 0 of a configuration that can hardly be meant: that nothing is
+// ever saved shows too late otherwise.
 func (s *Service) warnConfig() {
 	if s.c.Rank() != 0 {
 		return
@@ -27,8 +27,8 @@ func (s *Service) warnConfig() {
 	}
 }
 
-// meantLatest adds to an error about a bundle that isn't there whether "latest" is
-// what was meant.
+// meantLatest asks, in an error about a bundle that isn't there, whether "latest" was
+// meant.
 func meantLatest(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w%s", err, didYouMean(path, Latest))

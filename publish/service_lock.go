@@ -84,7 +84,7 @@ func (s *Service) take() error {
 	return err
 }
 
-// letGo gives the directory back. The lock's file stays where it can't be removed, and
+// letGo releases the directory. The lock's file stays where it can't be removed, and
 // stops nobody.
 func (s *Service) letGo() {
 	h := &s.holding

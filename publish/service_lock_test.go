@@ -302,7 +302,7 @@ func TestADirectoryThatCanNotBeWrittenIsFoundAtTheStart(t *testing.T) {
 		if err := withService(t, base, 2, unwaiting(""), nil, steps(10)); err != nil {
 			t.Fatal(err)
 		}
-		// What a killed job left of the lock can be locked in such a directory.
+		// The lock file of a killed job can be locked in such a directory.
 		if err := vfs.WriteFile(base, lockFile, nil, 0o666, true); err != nil {
 			t.Fatal(err)
 		}
@@ -716,7 +716,7 @@ func TestAnAttemptThatCanNotBeUndoneGivesNoNameBack(t *testing.T) {
 	}
 }
 
-// What another user's removal left takes the name under which bundles are removed.
+// A leftover of another user's removal has the name under which bundles are removed.
 func TestPruningGetsPastWhatAnotherRemovalLeft(t *testing.T) {
 	base := newFS(t)
 	if err := withService(t, base, 2, unwaiting(""), nil, steps(10)); err != nil {

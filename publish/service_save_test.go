@@ -34,7 +34,7 @@ func wantPath(path string, err error, want string) error {
 }
 
 // Most solvers end with a Save after their loop, and a job that is left over in the
-// queue restores what there is and does nothing but that.
+// queue restores the last state and has nothing to do.
 func TestASaveOfWhatIsSavedOrRestoredReturnsItsBundle(t *testing.T) {
 	fsys := newFS(t)
 	if err := fsys.Mkdir("/data/ckpt", 0o777); err != nil {
@@ -228,7 +228,7 @@ func outcomes(t *testing.T, cfg Config, ranks int, n ...int64) []Outcome {
 	return list
 }
 
-// What is not saved is not told to be: not the initial state, nor the same one again.
+// No save is reported where there was none: of the initial state, or of the same one again.
 func TestMaybeSaveSaysWhatItDid(t *testing.T) {
 	saved := func(n int64) Outcome { return Outcome{Saved: true, Path: "/data/ckpt/" + StepName(n)} }
 	got := outcomes(t, unwaiting(""), 2, 0, 9, 10, 10, 11, 20)
@@ -361,7 +361,7 @@ func TestMaybeSaveTalksToOtherRanksOnlyWhenItMust(t *testing.T) {
 	}
 }
 
-// The seconds count from the restart on, and what they make due is no reason to stop.
+// The seconds count from the restart on, and a save that they make due is no stop.
 func TestSecondsCountFromTheRestart(t *testing.T) {
 	fsys := newFS(t)
 	err := onRanks(t, 2, func(c *comm.Comm) error {

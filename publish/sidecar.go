@@ -72,7 +72,7 @@ func marshalSidecar(v any) ([]byte, error) {
 	if _, unsupported := errors.AsType[*json.UnsupportedValueError](err); !unsupported {
 		return text, err
 	}
-	// What looks like a mark of one set and isn't doesn't look like one of the next.
+	// A number of the caller may look like a mark of one set, but not like that of the next.
 	var before []byte
 	for n := range markSets {
 		w := sidecarWriter{marks: newMarks(n)}
@@ -105,8 +105,8 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// mark puts marks in place of what isn't finite. v is a copy that may be changed; what
-// it refers to is copied first. What package json doesn't look into stays.
+// mark puts marks in place of numbers that aren't finite. v is a copy that may be changed;
+// values that it refers to are copied first. Values that write themselves stay.
 func (w *sidecarWriter) mark(v reflect.Value, depth int) {
 	if w.deep = w.deep || depth > maxSidecarDepth; w.deep {
 		return
@@ -237,7 +237,7 @@ func DecodeSidecar(sidecar json.RawMessage, v any) error {
 		if name == nil {
 			return err // it is another string
 		}
-		// What is at the same place of another element has the same type.
+		// The same place of another element has the same type.
 		numbers[name.path] = true
 		text, _ := m.toMarks(sidecar, names, numbers, 0)
 		err = json.Unmarshal(text, v)
@@ -340,7 +340,7 @@ func (m *marks) toMarks(text []byte, names []foundName, numbers map[string]bool,
 	return append(out, text[at:]...), found
 }
 
-// unmark puts what isn't finite in place of its marks.
+// unmark puts the numbers in place of their marks.
 func (m *marks) unmark(v reflect.Value, depth int) {
 	if depth > maxSidecarDepth {
 		return

@@ -102,7 +102,7 @@ func TestASidecarKeepsNumbersThatJSONDoesNotHave(t *testing.T) {
 	}
 }
 
-// What looks like what stands for the numbers meanwhile is none of them.
+// A value that looks like a mark stays as it is.
 func TestASidecarTakesNoNumberForAnother(t *testing.T) {
 	m := newMarks(0)
 	for _, saved := range []any{
@@ -174,7 +174,7 @@ func TestASidecarThatJSONCanNotHoldIsRefused(t *testing.T) {
 		"one of both":                []any{own{inf}, inf},
 		"a cycle":                    cycle,
 		"a channel":                  make(chan int),
-		"what can't be copied":       struct{ *embedded }{&embedded{inf}},
+		"a value without a copy":     struct{ *embedded }{&embedded{inf}},
 	} {
 		if file, err := encodeSidecar(v, 1<<20); err == nil || !strings.HasPrefix(err.Error(), "sidecar: json: ") {
 			t.Errorf("%s: %s, %v", name, file, err)

@@ -90,7 +90,7 @@ func (p *publication) claim() error {
 // in one step before it removes it: should its owner be alive after all, it finds
 // nothing instead of a half.
 //
-// What can't be removed, since it is another user's, is in nobody's way any more.
+// A leftover that can't be removed, since it is another user's, is in nobody's way any more.
 func (p *publication) clear() error {
 	doomed := p.final + suffixRemoving + "." + p.nonce.String()
 	err := p.o.fs.Rename(p.staging, doomed)
@@ -118,7 +118,7 @@ func (p *publication) clear() error {
 
 func (p *publication) removeLeftover(path string) {
 	if err := vfs.RemoveAll(p.o.fs, path); err != nil {
-		p.o.log.Warn("what a publication that ended early left can't be removed", "path", path, "error", err)
+		p.o.log.Warn("a leftover of a publication that ended early can't be removed", "path", path, "error", err)
 	}
 }
 

@@ -656,8 +656,8 @@ func orMissing(value json.RawMessage) string {
 
 func cellName(c [3]int64) string { return fmt.Sprintf("(%d, %d, %d)", c[0], c[1], c[2]) }
 
-// compareGrids looks at dimensions, and at origin, spacing (within 1e-12
-// relative) and periodicity, in this order.
+// compareGrids looks at dimensions, origin and spacing, with the tolerances of
+// [grid.Domain.SameGrid], and at periodicity, in this order.
 func compareGrids(d, e grid.Domain) gridDiff {
 	err := d.SameGrid(e)
 	if err == nil {

@@ -165,7 +165,7 @@ func TestLsSaysWhenALockCannotBeAsked(t *testing.T) {
 	}
 }
 
-// What a link leads to may come back: nobody restarts from what is below meanwhile.
+// The target of a link may come back: nobody restarts from the bundle below meanwhile.
 func TestLsSaysThatALinkLeadsToNothing(t *testing.T) {
 	results(t)
 	symlink(t, "/nowhere/step_70", "results/ckpt/step_70")

@@ -17,12 +17,12 @@ import (
 )
 
 // DefaultWait is how long the next job waits where its configuration says nothing: a
-// job that is started again meets its dying predecessor, and a network filesystem gives
-// the lock of a machine that is gone back late.
+// job that is started again meets its dying predecessor, and a network filesystem returns
+// the lock of a dead machine late.
 const DefaultWait = 60 * time.Second
 
 // Take takes the lock at name and writes into its file who has it. While another one
-// has it the error wraps inUse and quotes what the file says. Where locks don't work it
+// has it the error wraps inUse and quotes the file. Where locks don't work it
 // wraps vfs.ErrNoLocks.
 func Take(fsys vfs.FS, name string, inUse error) (vfs.Lock, error) {
 	lock, err := fsys.Lock(name)
@@ -37,10 +37,10 @@ func Take(fsys vfs.FS, name string, inUse error) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// maxText bounds what is read of a lock file: anybody may have written it.
+// maxText bounds how much of a lock file is read: anybody may have written it.
 const maxText = 1 << 10
 
-// quote is what a lock file says, after a colon.
+// quote returns the first line of a lock file, after a colon.
 func quote(fsys vfs.FS, name string) string {
 	data, err := vfs.ReadFile(fsys, name, maxText)
 	line, _, _ := strings.Cut(string(data), "\n")

@@ -128,7 +128,7 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// What isn't about another holder is no reason to wait, and a panic is rank 0's error.
+// Another error is no reason to wait, and a panic is rank 0's error.
 func TestWaitEndsWithAnyOtherError(t *testing.T) {
 	for _, take := range []func() error{
 		func() error { return fs.ErrPermission },

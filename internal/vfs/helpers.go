@@ -164,8 +164,8 @@ type noDir struct {
 func (e *noDir) Error() string { return "there is no directory " + e.dir }
 func (e *noDir) Unwrap() error { return e.err }
 
-// CheckLink returns an error that wraps fs.ErrNotExist and says what is the matter if
-// name is a link to nothing.
+// CheckLink returns an error if name is a link to nothing. It wraps fs.ErrNotExist, and
+// says how that may have come about and be mended.
 func CheckLink(fsys FS, name string) error {
 	info, err := fsys.Lstat(name)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -175,7 +175,7 @@ func CheckLink(fsys FS, name string) error {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // the name is said
 		}
-		return fmt.Errorf("%s is a link to nothing: what it leads to may have been purged, or be on a filesystem that isn't mounted; bring that back, or remove the link (%w)",
+		return fmt.Errorf("%s is a link to nothing: its target may have been purged, or be on a filesystem that isn't mounted; bring it back, or remove the link (%w)",
 			name, err)
 	}
 	return nil
