@@ -24,7 +24,7 @@ type Sum struct {
 // Checksums returns the sums of whole files, read by all ranks together, each a
 // contiguous share. It is collective and all ranks give the same paths; where they
 // don't, the error has [ErrDisagree] in its chain. A file that has not the expected
-// size gives an error with [ErrSize] in its chain; a node that sees other files than
+// size is an error with [ErrSize] in its chain; a node that sees other files than
 // rank 0 is an error too. In files whose size is no multiple of 8 nothing is counted.
 func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, size int64) ([]Sum, error) {
 	r := ranks{Comm: c}

@@ -5,7 +5,7 @@ package pack
 //go:noescape
 func nonFiniteNEON(b []byte) int
 
-// neon is generic but for the count, which takes too long in Go beside a checksum that
+// neon is generic except for the count, which takes too long in Go beside a checksum that
 // has instructions of its own.
 var neon = func() kernelSet {
 	k := generic

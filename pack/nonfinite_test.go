@@ -32,7 +32,7 @@ var edges = []uint64{
 	0x800fffffffffffff,
 	0x0000000000000001,
 	0x8000000000000000,
-	0x7fe0000000000000, // the exponent of all ones but for its lowest bit
+	0x7fe0000000000000, // the exponent of all ones except its lowest bit
 	0x3ff0000000000000,
 }
 

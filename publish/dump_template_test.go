@@ -77,7 +77,7 @@ func TestTheSeriesIsNamedAsTheDumpsWithoutTheirNumber(t *testing.T) {
 		{"all/%s/t%04d.bin", one, "all/psi/t.xmf"},
 		{"all/%s/t%04d.bin", two, "all/t.xmf"},
 	} {
-		for _, root := range []string{"/", "/work/"} {
+		for _, root := range []string{"/", "/data/"} {
 			parsed, err := parseTemplate(root + c.template)
 			if err == nil {
 				err = parsed.check(c.ids)

@@ -58,7 +58,7 @@ type Info struct {
 // each of exactly the size of the grid; and that checksums.txt lists exactly
 // the files of the bundle. A bundle that Fieldstone wrote has checksums: without
 // them it is an incomplete copy. Those of other writers may have none. Files that
-// neither names are ignored, but for [Info].Unlisted. It isn't collective.
+// neither names are ignored, except for [Info].Unlisted. It isn't collective.
 //
 // The error is a [*DamageError] for a bundle in which something doesn't fit; it
 // matches [ErrNotABundle] where there is no bundle, [ErrVersion] for one of an

@@ -158,7 +158,7 @@ func TestAServiceDoesNotWaitForever(t *testing.T) {
 	}
 	for _, seconds := range []float64{math.NaN(), math.Inf(1)} {
 		if err := (Config{Checkpoint: CheckpointConfig{WaitSeconds: seconds}}).Validate(); err == nil || !strings.Contains(err.Error(), "checkpoint.wait_seconds") {
-			t.Errorf("wait_seconds %v gives %v", seconds, err)
+			t.Errorf("wait_seconds %v returns %v", seconds, err)
 		}
 	}
 }

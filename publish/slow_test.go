@@ -25,7 +25,7 @@ import (
 // here run in the time of package synctest, which costs none.
 const tooLong = 11 * time.Minute
 
-// slowRank gives each rank the same filesystem, on one of them with so slow a disk that
+// slowRank has the same filesystem for each rank, on one of them with so slow a disk that
 // each operation takes too long, and collects what each rank logs.
 type slowRank struct {
 	rank, of int

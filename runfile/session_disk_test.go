@@ -95,7 +95,7 @@ func TestSecondRunOfTheNameIsRefused(t *testing.T) {
 	_, err = Open(t.Context(), comm.Self(), cfg)
 	for _, text := range []string{"run.lock", fmt.Sprintf("process %d on ", os.Getpid()), "PBS job 77.server"} {
 		if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), text) {
-			t.Errorf("a second run gives %v, want %q", err, text)
+			t.Errorf("a second run returns %v, want %q", err, text)
 		}
 	}
 	other := cfg

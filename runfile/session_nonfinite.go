@@ -181,7 +181,7 @@ func (s *Session) notFinite(counts map[string]int64) string {
 	return s.cfg.policies().NotFinite(s.cfg.Layout.names(), counts)
 }
 
-// worthKeeping tells whether the last checkpoint is to become the previous one: one that
+// worthKeeping reports whether the last checkpoint is to become the previous one: one that
 // can't be read is not, nor one that is not finite where the previous one is.
 func worthKeeping(ctx context.Context, last, previous string, p unknownPolicies, o *options) (bool, error) {
 	worth, err := isCheckpoint(ctx, last)
@@ -196,7 +196,7 @@ func worthKeeping(ctx context.Context, last, previous string, p unknownPolicies,
 	return !good || !finite(ctx, previous, p), err
 }
 
-// finite tells whether a checkpoint counts as finite, as one does of which that isn't
+// finite reports whether a checkpoint counts as finite, as one does of which that isn't
 // known.
 func finite(ctx context.Context, path string, p unknownPolicies) bool {
 	var counts map[string]int64

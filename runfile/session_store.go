@@ -21,7 +21,7 @@ type store interface {
 	checkpoint(ctx context.Context) (*Checkpoint, error)
 	// previous is the checkpoint before the last one, nil where there is none.
 	previous(ctx context.Context) (*Checkpoint, error)
-	// setAside gives a file of the run another name, which it returns, so that nobody
+	// setAside renames a file of the run and returns the new name, so that nobody
 	// takes it for one of the run. A file that isn't there has no name.
 	setAside(file string) (string, error)
 	// state is a saved state of an output file, or that of a checkpoint.

@@ -175,12 +175,12 @@ func TestFieldsThatCannotBeSet(t *testing.T) {
 			}
 			run.SetFields(list)
 			if _, err = run.Checkpoint(ctx, []float64{1}, nil); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), tc.text) {
-				t.Errorf("%s: the checkpoint gives %v, want %q", tc.name, err, tc.text)
+				t.Errorf("%s: the checkpoint returns %v, want %q", tc.name, err, tc.text)
 			}
 			sameOnAllRanks(t, c, tc.name, err)
 			err = run.Close(ctx)
 			if !errors.Is(err, ErrInput) || errors.Is(err, ErrOutOfStep) {
-				t.Errorf("%s: close gives %v", tc.name, err)
+				t.Errorf("%s: close returns %v", tc.name, err)
 			}
 			sameOnAllRanks(t, c, tc.name+", at the end", err)
 			p.now.free(t)
@@ -222,7 +222,7 @@ func TestBuffersAreSwappedOnSomeRanks(t *testing.T) {
 			}
 			sameOnAllRanks(t, c, call, err)
 			if err := run.Close(ctx); !errors.Is(err, ErrOutOfStep) {
-				t.Errorf("close gives %v", err)
+				t.Errorf("close returns %v", err)
 			}
 			if _, err := os.Stat(CheckpointFile(dir, "run")); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: a checkpoint: %v", call, err)

@@ -199,7 +199,7 @@ func TestNextStepOfNoLength(t *testing.T) {
 			t.Errorf("by %v to %v, want the time point", h, got)
 		}
 		if _, err := s.Checkpoint(t.Context(), []float64{0}, nil); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), fmt.Sprint(h)) {
-			t.Errorf("by %v: the checkpoint gives %v", h, err)
+			t.Errorf("by %v: the checkpoint returns %v", h, err)
 		}
 	}
 }

@@ -99,7 +99,7 @@ not, 2 for wrong usage or when something can't be read.`,
 	}
 	c.Flags().Float64Var(&t.Absolute, "atol", 0, "the absolute part of a tolerance")
 	c.Flags().Float64Var(&t.Relative, "rtol", 0, "the relative part of a tolerance")
-	c.Flags().BoolVar(&o.metadata, "metadata", false, "compare metadata.json too, but for creation time, writer and decomposition"+withHDF5("; of run files the setup hash", ""))
+	c.Flags().BoolVar(&o.metadata, "metadata", false, "compare metadata.json too, except creation time, writer and decomposition"+withHDF5("; of run files the setup hash", ""))
 	c.Flags().BoolVar(&o.sidecar, "sidecar", false, "compare sidecar.json too, as a JSON value")
 	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "write nothing: the exit status is the answer")
 	c.Flags().BoolVar(&o.json, "json", false, "write JSON")

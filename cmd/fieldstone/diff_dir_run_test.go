@@ -21,7 +21,7 @@ func TestDiffOfRunFilesWithATolerance(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"the same, but for wall times": {0, func(s *runfile.Solution) { s.Statistics.WallTime[1] = 99 }, []string{"--rtol", "1"}, 0,
+		"the same, except wall times": {0, func(s *runfile.Solution) { s.Statistics.WallTime[1] = 99 }, []string{"--rtol", "1"}, 0,
 			[]string{"tolerance: |a - b| <= 1 max(|a|, |b|)\n", "setup hash: equal\n"}},
 		"a cell within": {0.5, func(*runfile.Solution) {}, []string{"--atol", "0.5"}, 0,
 			[]string{"phi   ", "within tolerance  0 of 96  0.5      0.5 s, (3, 2, 1)  0.000801925  0.5 s, (3, 2, 1)\n"}},

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// goApart gives this process the directory that it is to have of its own, if it is the
+// goApart mounts the directory that this process is to have of its own, if it is the
 // rank, before MPI begins: it executes itself again in a mount namespace. Where that
 // can't be had it goes on without.
 func goApart() {

@@ -42,7 +42,7 @@ func Watch(d time.Duration) Option {
 
 // Apart makes a rank see a directory of its own where the others see the directory name
 // of TempDir, as on a node on which a path is local: an empty one, in memory. It takes
-// Linux, root and MPI; [T.IsApart] tells whether it has come so.
+// Linux, root and MPI; [T.IsApart] reports whether it has come so.
 func Apart(rank int, name string) Option {
 	return func(j *Job) { j.env = append(j.env, fmt.Sprintf("%s=%d %s", envApart, rank, name)) }
 }

@@ -120,7 +120,7 @@ func TestWritable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := owner.Writable(inject, "/"); (err == nil) != tc.ok || !tc.ok && !errors.Is(err, tc.err) {
-			t.Errorf("%s gives %v: %v", tc.kind, tc.err, err)
+			t.Errorf("%s returns %v: %v", tc.kind, tc.err, err)
 		}
 	}
 	if err := owner.Writable(fsys, "/nowhere"); !errors.Is(err, fs.ErrNotExist) {

@@ -445,7 +445,7 @@ func TestALockFileThatCanNotBeReadIsAnErrorThatSaysSo(t *testing.T) {
 	_, err := cmd.Output()
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(err, &exit) || !strings.Contains(string(exit.Stderr), "permission denied (it is another user's") {
-		t.Errorf("the lock gives %v", err)
+		t.Errorf("the lock returns %v", err)
 	}
 }
 
