@@ -189,10 +189,10 @@ func (d *Dumps) Rewind(ctx context.Context, increment int64) error {
 		{"the increment", strconv.FormatInt(increment, 10)},
 	}
 	err := agreeInputs(ctx, d.c, nil, entries)
-	ctx, end := d.o.atWork(ctx, d.c, "rewind dumps", d.template.text)
-	defer end()
 	if err == nil {
-		err = d.c.OnRoot(ctx, nil, waiting.Step(ctx, "write", "the XDMF file", func() error { return d.series.rewind(increment) }))
+		work, end := d.o.atWork(ctx, d.c, "rewind dumps", d.template.text)
+		defer end()
+		err = d.c.OnRoot(work, nil, waiting.Step(work, "write", "the XDMF file", func() error { return d.series.rewind(increment) }))
 	}
 	return named("rewind dumps", d.template.text, err)
 }

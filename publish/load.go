@@ -209,8 +209,16 @@ func (l *load) readHead(ctx context.Context) error {
 			return err
 		})
 	}
-	// Rank 0 has read: from here to the agreement there is the caller's Accept.
-	return l.o.sameBundle(l.c.Watched(ctx), l.c, err, l.path, l.want.Fields)
+	// Rank 0 has read: up to the next agreement there is the caller's Accept.
+	watched := l.c.Watched(ctx)
+	several, _, lost := l.o.look.Nodes(watched, l.c)
+	if lost != nil {
+		return lost
+	}
+	if err := l.c.Agree(watched, err); err != nil || !several {
+		return err
+	}
+	return l.o.sameBundle(ctx, l.c, nil, l.path, l.want.Fields)
 }
 
 // sameBundle is the agreement that no rank has an error and that all nodes see the

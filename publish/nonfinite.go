@@ -119,8 +119,8 @@ func (s *Service) policies() error {
 	return err
 }
 
-// agreePolicies refuses policies of fields that the solver doesn't have, on all ranks. Its
-// agreement shows that all of them have come.
+// agreePolicies refuses policies of fields that the solver doesn't have, on all ranks.
+// It is the first agreement of a restart: rank 0 has looked at nothing yet.
 func (s *Service) agreePolicies(ctx context.Context, v Solver) error {
 	return s.c.Agree(ctx, inputError(s.o.nonFinite.Check(v.ids())))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -35,7 +36,8 @@ func (h *holding) lost() bool {
 // the directory. It is collective.
 func (s *Service) hold(ctx context.Context) error {
 	k := s.cfg.Checkpoint
-	err := owner.Wait(ctx, s.c, k.wait(), ErrInUse, waiting.Step(ctx, "take", "the checkpoint directory", s.take), func(err error) {
+	take := waiting.Step(ctx, "take", "the checkpoint directory", s.take)
+	err := owner.Wait(ctx, s.c, k.wait(), ErrInUse, take, func(err error) {
 		s.o.log.Warn("waiting for the checkpoint directory", "directory", s.dir.dir, "at most", k.wait(), "because", err)
 	})
 	if err == nil {
@@ -96,4 +98,26 @@ func (s *Service) letGo() {
 		s.o.log.Warn("the lock of the checkpoint directory is given up, but not cleanly", "directory", s.dir.dir, "error", err)
 	}
 	h.lock = nil
+}
+
+// closePatience is how long Close waits for the directory to be given back: the other
+// ranks may be in another call already, and not know what rank 0 is doing.
+const closePatience = 10 * time.Second
+
+// letGoSoon is letGo, which goes on by itself where the disk is slow.
+func (s *Service) letGoSoon() {
+	gone := make(chan struct{})
+	old := &Service{c: s.c, o: s.o, dir: s.dir, holding: s.holding}
+	s.holding.ready, s.holding.lock = false, nil
+	go func() {
+		defer close(gone)
+		old.letGo()
+	}()
+	patience := time.NewTimer(min(closePatience, s.c.WatchLimit()/4))
+	defer patience.Stop()
+	select {
+	case <-gone:
+	case <-patience.C:
+		s.o.log.Warn("giving the checkpoint directory back takes long: it goes on by itself", "directory", s.dir.dir)
+	}
 }

@@ -95,8 +95,8 @@ func TestTheLockOfADeadServiceStopsNobody(t *testing.T) {
 	wantNames(t, fsys, "step_10")
 }
 
-// heldFor runs do when somebody has tried to lock the directory in vain that many times.
-func heldFor(fsys *vfs.Mem, times int, do func()) *vfs.Inject {
+// waitingFor runs do when somebody has tried to lock the directory in vain that many times.
+func waitingFor(fsys *vfs.Mem, times int, do func()) *vfs.Inject {
 	inject := vfs.NewInject(fsys)
 	inject.After(func(op vfs.Op, err error) {
 		if op.Kind == vfs.OpLock && op.Name == lockFile && errors.Is(err, vfs.ErrLocked) {
@@ -117,7 +117,7 @@ func TestAServiceWaitsForItsDyingPredecessor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inject := heldFor(fsys, 3, func() {
+	inject := waitingFor(fsys, 3, func() {
 		if err := dying.Release(); err != nil {
 			t.Error(err)
 		}
@@ -174,7 +174,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		inject := heldFor(fsys, 2, cancel)
+		inject := waitingFor(fsys, 2, cancel)
 		err := onRanks(t, 3, func(c *comm.Comm) error {
 			own := context.Background()
 			if c.Rank() == rank {

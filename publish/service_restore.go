@@ -37,7 +37,7 @@ import (
 // unless its chain has [ErrFieldsUndefined].
 func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 	var loaded *Loaded
-	err := s.agreePolicies(ctx, v) // and all ranks have come before rank 0 looks at what is there
+	err := s.agreePolicies(ctx, v)
 	if err != nil {
 		return nil, fmt.Errorf("restart: %w", err)
 	}
@@ -86,10 +86,10 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 	var bad, notFinite []bundleState
 	for _, n := range steps {
 		b := bundleState{Increment: n}
-		err := s.fromRoot(ctx, &b, waiting.Step(ctx, "look at", StepName(n), func() error {
+		err := s.fromRoot(ctx, &b, func() error {
 			b.NotFinite = s.dir.notFinite(n)
 			return s.ownName(n)
-		}))
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -33,7 +33,6 @@ type slowRank struct {
 	logs     []*logs
 	slow     func(op vfs.Op) bool // which operations are slow; nil: all
 	fault    *vfs.Rule            // of the slow rank; nil: none
-	quick    bool                 // the slow rank is quick for once
 }
 
 func newSlowRank(t testing.TB, rank, of int) *slowRank {
@@ -49,7 +48,7 @@ func (r *slowRank) opts(c *comm.Comm, more ...Option) []Option {
 	fsys := vfs.NewInject(r.fsys)
 	if c.Rank() == r.rank {
 		fsys.Delay(func(op vfs.Op) {
-			if !r.quick && (r.slow == nil || r.slow(op)) {
+			if r.slow == nil || r.slow(op) {
 				time.Sleep(tooLong)
 			}
 		})
@@ -107,7 +106,6 @@ func slowSteps(rank int) []string {
 	}
 	return []string{
 		`call="checkpoint service in /data/ckpt" rank=0 step="take the checkpoint directory" for=1m`,
-		`call="checkpoint service in /data/ckpt" rank=0 step="clear the checkpoint directory" for=1m`,
 		`call="restart from latest" rank=0 step="look at the bundles"`,
 		`step="set aside bundles"`,
 		`call="publish /data/ckpt/step_2" rank=0 step="make the staging directory"`,
@@ -152,13 +150,7 @@ func everyCall(c *comm.Comm, r *slowRank) error {
 		if err := c.Meet(ctx); err != nil {
 			return err
 		}
-		if c.Rank() == r.rank { // it isn't collective: the others don't know that it is at work
-			r.quick = true
-		}
 		service.Close()
-		if c.Rank() == r.rank {
-			r.quick = false
-		}
 		if run == 1 { // for the next run to find
 			if err := c.OnRoot(ctx, nil, func() error {
 				return r.fsys.Remove("/data/ckpt/step_2/fields/T.bin")

@@ -422,7 +422,7 @@ func (s *Session) discard(ctx context.Context, err error) error {
 		err = s.lost
 	}
 	s.reserved = 0
-	s.settle(ctx, err, "the working file of the segment", func() error { return s.file.discard() })
+	s.cleanUp(ctx, err, "the working file of the segment", func() error { return s.file.discard() })
 	return err
 }
 
@@ -595,7 +595,7 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 		return s.store.completeCheckpoint(ctx, k, counts)
 	}))
 	if err != nil {
-		s.settle(ctx, err, "the working file of the checkpoint", s.store.discardCheckpoint)
+		s.cleanUp(ctx, err, "the working file of the checkpoint", s.store.discardCheckpoint)
 	}
 	return err
 }
@@ -696,7 +696,7 @@ func (s *Session) Close(ctx context.Context) error {
 		err = s.discard(ctx, err)
 	}
 	if err != nil {
-		s.settle(ctx, err, "the lock", s.unlock)
+		s.cleanUp(ctx, err, "the lock", s.unlock)
 		return fmt.Errorf("close run %s: %w", s.cfg.Name, err)
 	}
 	return nil

@@ -31,10 +31,10 @@ func (s *Session) atWork(ctx context.Context, call string) (work context.Context
 	return waiting.Begin(s.c.AtWork(ctx), s.cfg.Logger, s.c.Rank(), call+" run "+s.cfg.Name)
 }
 
-// settle is for the end of a call in which all ranks got the same error: rank 0 removes
+// cleanUp is for the end of a call in which all ranks got the same error: rank 0 removes
 // something, and the others wait for it where they know that it is at work. That one
 // doesn't come is for the next call to say.
-func (s *Session) settle(ctx context.Context, err error, what string, remove func() error) {
+func (s *Session) cleanUp(ctx context.Context, err error, what string, remove func() error) {
 	ctx = context.WithoutCancel(ctx)
 	if s.c.Rank() == 0 {
 		if err := waiting.Step(ctx, "remove", what, remove)(); err != nil {

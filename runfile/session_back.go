@@ -21,7 +21,7 @@ func (s *Session) loadBundle(ctx context.Context) error {
 		return failed
 	}
 	passed := s.start
-	if err := s.decide(ctx, func() error { return s.planBefore(ctx, failed) }); err != nil {
+	if err := s.settle(ctx, func() error { return s.planBefore(ctx, failed) }); err != nil {
 		return err
 	}
 	s.log.Warn("the last checkpoint is passed over for the one before, since its bundle can't be loaded",
@@ -42,7 +42,7 @@ func (s *Session) callLoadBundle(ctx context.Context) (final bool, err error) {
 	if s.cfg.LoadBundle == nil || len(s.start.Bundles) == 0 {
 		return false, nil
 	}
-	ctx = s.c.Watched(ctx) // who hangs in the caller's part doesn't come
+	ctx = s.c.Watched(ctx) // the caller's part
 	err = comm.Protect(func() error { return s.cfg.LoadBundle(ctx, s.Start()) })
 	if err = s.c.Agree(ctx, err); err == nil {
 		return false, nil

@@ -86,7 +86,7 @@ func open(ctx context.Context, c *comm.Comm, cfg Config, files store, now func()
 	if err != nil {
 		s.stopListening()
 		s.fields.close()
-		s.settle(work, err, "the lock", s.unlock)
+		s.cleanUp(work, err, "the lock", s.unlock)
 		return nil, fmt.Errorf("open run %s: %w", cfg.Name, err)
 	}
 	return s, nil
@@ -120,10 +120,11 @@ func (s *Session) agree(ctx context.Context) error {
 
 // hold keeps other runs of the name away, once they have ended.
 func (s *Session) hold(ctx context.Context) error {
-	return owner.Wait(ctx, s.c, s.cfg.wait(), ErrInUse, waiting.Step(ctx, "lock", "the run", func() (err error) {
+	take := waiting.Step(ctx, "take", "the lock", func() (err error) {
 		s.release, err = s.store.lock()
 		return err
-	}), func(err error) {
+	})
+	return owner.Wait(ctx, s.c, s.cfg.wait(), ErrInUse, take, func(err error) {
 		s.log.Warn("waiting for another run of the name to end", "run", s.cfg.Name, "at most", s.cfg.wait(), "because", err)
 	})
 }
@@ -132,7 +133,7 @@ func (s *Session) open(ctx context.Context) error {
 	if err := s.oneDirectory(ctx); err != nil {
 		return err
 	}
-	err := s.decide(ctx, func() error {
+	err := s.settle(ctx, func() error {
 		if err := s.plan(ctx); err != nil {
 			return err
 		}
@@ -154,8 +155,8 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// decide lets rank 0 decide what the segment begins with, and all ranks know it.
-func (s *Session) decide(ctx context.Context, plan func() error) error {
+// settle lets rank 0 decide what the segment begins with, and all ranks know it.
+func (s *Session) settle(ctx context.Context, plan func() error) error {
 	var text []byte
 	err := s.c.OnRoot(ctx, nil, waiting.Step(ctx, "read", "the files of the run", func() (err error) {
 		if err = plan(); err != nil {

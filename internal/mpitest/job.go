@@ -89,9 +89,9 @@ const (
 	envProgram = "FIELDSTONE_MPITEST_PROGRAM" // or the program
 	envRanks   = "FIELDSTONE_MPITEST_RANKS"   // of a program without MPI: its goroutines
 	envWatch   = "FIELDSTONE_MPITEST_WATCH"
-	envApart   = "FIELDSTONE_MPITEST_APART" // rank and directory
 
 	envWorkLimit = "FIELDSTONE_MPITEST_WORK_LIMIT"
+	envApart     = "FIELDSTONE_MPITEST_APART" // rank and directory
 )
 
 func isRank() bool { return os.Getenv(envJob) != "" }
