@@ -12,15 +12,25 @@
 // in their next collective call. Instead it stays in step with an empty
 // contribution and hands its error to [Comm.Agree], which returns nil on every
 // rank or the same [*RankError] on every rank. The cause's errno and the
-// sentinel errors that were made known with [Register] travel along, so that
-// errors.Is gives the same answer everywhere.
+// sentinel errors of this module, and those that a program makes known with
+// [Register], travel along, so that errors.Is gives the same answer everywhere.
 //
 // # Watched waits
 //
-// Every wait on other ranks has a limit, [Watch], ten minutes by default. When
-// it runs out the call returns an error that wraps [ErrDead]. The communicator
-// is then dead: messages are still pending in it, every later call returns at
-// once with the same error, and the program can only [Comm.Abort].
+// A wait for ranks that don't come to a call has a limit, [Watch], ten minutes by
+// default. When it runs out the call returns an error that wraps [ErrDead]. The
+// communicator is then dead: messages are still pending in it, every later call
+// returns at once with the same error, and the program can only [Comm.Abort].
+//
+// Ranks that have come and are at work are another matter: a disk may be slow. When
+// the first agreement of a call that touches files has shown that all ranks are
+// there, it goes on with a context of [Comm.AtWork], under which waits have no limit
+// unless [WorkLimit] sets one. This module's packages do that, and log a warning
+// every so often about what takes long. Callbacks of a solver, and the agreements
+// after them, have the watch again ([Comm.Watched]), for a solver may hang.
+//
+// Time counts for a wait only while the rank that waits is running. A job that was
+// suspended as a whole goes on when it is continued, however long that took.
 //
 // # Contexts
 //
@@ -36,7 +46,8 @@
 //	              AgreeMax, OnRoot, Meet, Broadcast, AllGather, AllReduceInt64,
 //	              AllReduceFloat64, Node (at its first call)
 //	two partners: SendRecv
-//	one rank:     Self, Rank, Size, Collectives, Fortran, Handle, Abort, Register, Protect
+//	one rank:     Self, Rank, Size, Collectives, Fortran, Handle, Abort, Register, Protect,
+//	              AtWork, Watched, WaitLimit, WatchLimit
 //
 // All ranks make the collective calls of one communicator in the same order. A
 // group of [Run] detects where they don't and fails; MPI may hang or mix data.

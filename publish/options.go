@@ -106,8 +106,8 @@ func Bricks(opts ...brick.Option) Option {
 // OnStep calls f on this rank when a step of a publication is done: on all ranks
 // for [StepStaged], [StepField] (on those that have cells) and [StepWritten], on
 // rank 0 for the others. f is called by one goroutine at a time; fields may come in
-// any order. A panic in f is that rank's error, until the rename. For
-// progress displays and tests.
+// any order. The other ranks wait while f runs, without a limit. A panic in f is that
+// rank's error, until the rename. For progress displays and tests.
 func OnStep(f func(step Step, detail string)) Option {
 	return func(o *options) { o.onStep = f }
 }
