@@ -34,12 +34,13 @@ func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, s
 		err = fmt.Errorf("their size is %d", size)
 	}
 	if jobs, err = r.sameJobs(ctx, jobs, err); err == nil {
+		ctx = c.AtWork(ctx)
 		err = r.sameFiles(ctx, fsys, jobs, size, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checksum of files: %w", err)
 	}
-	return r.sumFiles(c.AtWork(ctx), fsys, "read", jobs, size)
+	return r.sumFiles(ctx, fsys, "read", jobs, size)
 }
 
 func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64) ([]Sum, error) {

@@ -22,8 +22,7 @@ import (
 // error of earlier write-back visible, and what a network filesystem needs of
 // each client. It is collective, all ranks give the same paths, and it reports
 // the same error on all ranks, also when a node sees other files than rank 0. A failed
-// fsync is final. Its first agreement shows that all ranks have come, unless ctx says
-// so; see [comm.Comm.AtWork].
+// fsync is final.
 func Durable(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string) error {
 	r := ranks{Comm: c}
 	jobs := unnamed(paths)
@@ -34,6 +33,7 @@ func Durable(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string) err
 	if err != nil {
 		return fmt.Errorf("sync files: %w", err)
 	}
+	ctx = c.AtWork(ctx)
 	if err := r.durable(ctx, fsys, jobs); err != nil {
 		return err
 	}

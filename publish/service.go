@@ -182,7 +182,7 @@ func (s *Service) Close() {
 	if s.inbox != nil {
 		signal.Stop(s.inbox)
 	}
-	s.letGo()
+	s.letGoSoon()
 }
 
 // Outcome is what MaybeSave did.
@@ -271,7 +271,7 @@ func (s *Service) reason(flags int64) string {
 // Save publishes the state now, as step_<increment> of the checkpoint directory,
 // and returns the bundle's path. The state of increment 0 isn't saved; the path
 // is empty then. When the bundle is durable, the oldest ones beyond Keep are
-// removed; that this fails is a warning, not an error. So are cells that are NaN or
+// removed, before Save returns on any rank; that this fails is a warning, not an error. So are cells that are NaN or
 // infinite, if a field has more of them than at the save before, unless the
 // configuration says otherwise.
 //
@@ -337,8 +337,10 @@ func (s *Service) see(ctx context.Context, again bool, path string) (there bool,
 			if !s.ready || s.lost() {
 				seen[unheld] = 1
 			}
-			if exists, err := vfs.Exists(s.o.fs, path); again && err == nil && !exists {
-				seen[missing] = 1
+			if again {
+				if exists, err := vfs.Exists(s.o.fs, path); err == nil && !exists {
+					seen[missing] = 1
+				}
 			}
 			return nil
 		}))

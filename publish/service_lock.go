@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -96,4 +97,26 @@ func (s *Service) letGo() {
 		s.o.log.Warn("the lock of the checkpoint directory is given up, but not cleanly", "directory", s.dir.dir, "error", err)
 	}
 	h.lock = nil
+}
+
+// closePatience is how long Close waits for the directory to be released: the other ranks
+// may be in another call already, and not know what rank 0 is doing.
+const closePatience = 10 * time.Second
+
+// letGoSoon is letGo, which goes on by itself where the disk is slow.
+func (s *Service) letGoSoon() {
+	old := &Service{o: s.o, dir: s.dir, holding: s.holding}
+	s.holding.ready, s.holding.lock = false, nil
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		old.letGo()
+	}()
+	patience := time.NewTimer(min(closePatience, s.c.WatchLimit()/4))
+	defer patience.Stop()
+	select {
+	case <-gone:
+	case <-patience.C:
+		s.o.log.Warn("releasing the checkpoint directory takes long: it goes on by itself", "directory", s.dir.dir)
+	}
 }

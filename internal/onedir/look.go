@@ -14,6 +14,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // A Look is how nodes look for what rank 0 has. The zero value is right everywhere but
@@ -86,6 +87,7 @@ func init() { comm.Register("onedir.ErrNotSeen", ErrNotSeen) }
 // node and what it doesn't see, and matches [ErrNotSeen]. A cancelled context ends it
 // early.
 func (l Look) Await(ctx context.Context, what string, find func() error) error {
+	defer waiting.Doing(ctx, "look for", what).End()
 	var err error
 	for try := range cmp.Or(l.Tries, defaultTries) {
 		if try > 0 {
@@ -135,10 +137,10 @@ func (l Look) Directory(ctx context.Context, c *comm.Comm, fsys vfs.FS, log *slo
 	}
 	var path string
 	if c.Rank() == 0 {
-		err = comm.Protect(func() (err error) {
+		err = comm.Protect(waiting.Step(ctx, "make", "a file for the nodes to find", func() (err error) {
 			path, err = mark(fsys, claim)
 			return err
-		})
+		}))
 	}
 	if c.Rank() == 0 && path != "" {
 		defer func() {
@@ -199,10 +201,10 @@ func (l Look) Same(ctx context.Context, c *comm.Comm, own error, what string, se
 		v[i] = math.MinInt64 // less than every word, and so of no account
 	}
 	look := func() (d Digest, err error) {
-		err = comm.Protect(func() (err error) {
+		err = comm.Protect(waiting.Step(ctx, "look at", what, func() (err error) {
 			d, err = seen()
 			return err
-		})
+		}))
 		return d, err
 	}
 	var first Digest

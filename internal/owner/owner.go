@@ -14,6 +14,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // DefaultWait is how long the next job waits where its configuration says nothing: a
@@ -98,23 +99,24 @@ func Writable(fsys vfs.FS, dir string) error {
 }
 
 // Wait calls take on rank 0 as long as its error wraps inUse, up to limit: not again
-// where that isn't greater than 0. waiting is called on rank 0 when the first try was in
+// where that isn't greater than 0. inVain is called on rank 0 when the first try was in
 // vain. It is collective, and returns the same error on all ranks; a context that is
-// cancelled on any rank ends it. After an error the lock may be taken.
-func Wait(ctx context.Context, c *comm.Comm, limit time.Duration, inUse error, take func() error, waiting func(err error)) error {
-	begin, pause := time.Now(), 10*time.Millisecond
+// cancelled on any rank ends it. Time in which rank 0 was stopped itself doesn't count.
+// After an error the lock may be taken.
+func Wait(ctx context.Context, c *comm.Comm, limit time.Duration, inUse error, take func() error, inVain func(err error)) error {
+	wait, pause := waiting.NewMeter(limit), 10*time.Millisecond
 	for tries := 0; ; tries++ {
 		again := []int64{0}
 		var left time.Duration
 		var err error
 		if c.Rank() == 0 {
 			err = comm.Protect(take)
-			left = limit - time.Since(begin)
+			left = limit - wait.Waited(time.Now())
 			switch {
 			case !errors.Is(err, inUse):
 			case left > 0:
 				if tries == 0 {
-					waiting(err)
+					inVain(err)
 				}
 				again[0], err = 1, nil
 			case limit > 0:
@@ -125,7 +127,7 @@ func Wait(ctx context.Context, c *comm.Comm, limit time.Duration, inUse error, t
 			return err
 		}
 		if c.Rank() == 0 {
-			rest(ctx, min(pause, left, c.WatchLimit()/4))
+			rest(ctx, min(pause, left, wait.Nap(), c.WatchLimit()/4))
 			pause = min(2*pause, time.Second)
 		}
 	}
