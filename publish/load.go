@@ -94,6 +94,7 @@ type load struct {
 	meta Metadata
 
 	unlisted []string // on rank 0: files of fields that the metadata don't list
+	accepts  int64    // some rank has an Accept
 
 	copies *copies // nil when loading in place
 
@@ -168,7 +169,10 @@ func (l *load) agree(ctx context.Context, err error) (*planning, error) {
 	}
 	plan := l.o.planning(l.c, domain.Size, box, brick.Float64)
 	conditions := newExtent(lengthOrNil(l.want.Boundaries))
-	maxima := append(plan.maxima(), &conditions[0], &conditions[1])
+	if l.want.Accept != nil {
+		l.accepts = 1
+	}
+	maxima := append(plan.maxima(), &conditions[0], &conditions[1], &l.accepts)
 	err = agreeInputs(ctx, l.c, err, inputs, append(paths.Maxima(), maxima...)...)
 	if err == nil {
 		err = paths.Settle(ctx, l.c)
@@ -209,16 +213,19 @@ func (l *load) readHead(ctx context.Context) error {
 			return err
 		})
 	}
-	// Rank 0 has read: up to the next agreement there is the caller's Accept.
-	watched := l.c.Watched(ctx)
-	several, _, lost := l.o.look.Nodes(watched, l.c)
-	if lost != nil {
-		return lost
+	if l.accepts != 0 {
+		// Who hangs in the caller's Accept doesn't come; what nodes see of the bundle is
+		// another matter.
+		watched := l.c.Watched(ctx)
+		several, _, lost := l.o.look.Nodes(watched, l.c)
+		if lost != nil {
+			return lost
+		}
+		if err := l.c.Agree(watched, err); err != nil || !several {
+			return err
+		}
 	}
-	if err := l.c.Agree(watched, err); err != nil || !several {
-		return err
-	}
-	return l.o.sameBundle(ctx, l.c, nil, l.path, l.want.Fields)
+	return l.o.sameBundle(ctx, l.c, err, l.path, l.want.Fields)
 }
 
 // sameBundle is the agreement that no rank has an error and that all nodes see the

@@ -130,12 +130,12 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	s.warnConfig()
 	if !cfg.Checkpoint.off() {
 		work, end := s.o.atWork(ctx, c, "checkpoint service in", cfg.Checkpoint.Directory)
-		defer end()
 		err := s.hold(work)
 		if err == nil {
 			s.listen() // before the last agreement: a rank that has its service knows that all listen
 			err = s.clean(work)
 		}
+		end()
 		if err != nil {
 			s.Close()
 			return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
@@ -291,7 +291,9 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		{pathEntry, strconv.Quote(s.cfg.Checkpoint.Directory)},
 		{"the accepted increment", strconv.FormatInt(state.Increment, 10)},
 	}
-	if s.last.here && s.last.increment == state.Increment {
+	path := s.dir.path(state.Increment)
+	again := s.last.here && s.last.increment == state.Increment // on all ranks or on none
+	if again {
 		entries = append(entries,
 			entry{"the accepted time", strconv.FormatFloat(state.Time, 'g', -1, 64)},
 			entry{"the method", strconv.Quote(state.Method)})
@@ -303,13 +305,14 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	if increment == 0 {
 		return "", nil
 	}
-	path := s.dir.path(increment)
-	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
-	saved, err := s.makeReady(ctx, path, s.last.here && s.last.is(state))
+	work, end := s.o.atWork(ctx, s.c, "checkpoint in", s.cfg.Checkpoint.Directory)
+	there, err := s.see(work, again, path)
+	end()
 	if err != nil {
 		return "", named("checkpoint", "in "+s.cfg.Checkpoint.Directory, err)
 	}
-	if saved {
+	shown := filepath.Join(s.cfg.Checkpoint.Directory, StepName(increment))
+	if there && s.last.is(state) {
 		return shown, nil
 	}
 	// Old bundles go before the other ranks return: they would wait for rank 0 elsewhere,
@@ -324,50 +327,32 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	return shown, nil
 }
 
-// makeReady has the directory held for a save, and reports whether the bundle at path,
-// which the service has saved or restored if known, is there already. It is collective.
-func (s *Service) makeReady(ctx context.Context, path string, known bool) (saved bool, err error) {
-	ctx, end := s.o.atWork(ctx, s.c, "checkpoint in", s.cfg.Checkpoint.Directory)
-	defer end()
-	// The ranks learn what rank 0 sees of the directory.
-	seen := []int64{0, 0}
-	err = comm.Protect(waiting.Step(ctx, "look at", "the checkpoint directory", func() error {
-		seen[0] = boolFlag(!s.ready || s.lost())
-		if known && s.c.Rank() == 0 {
-			there, err := vfs.Exists(s.o.fs, path)
-			seen[1] = boolFlag(err == nil && !there)
-		}
-		return nil
-	}))
+// see makes sure that the service still holds its directory, and reports whether the
+// bundle of a state that was saved or restored is there.
+func (s *Service) see(ctx context.Context, again bool, path string) (there bool, err error) {
+	const unheld, missing = 0, 1
+	seen := make([]int64, 2)
+	if s.c.Rank() == 0 {
+		err = comm.Protect(waiting.Step(ctx, "look at", "the checkpoint directory", func() error {
+			if !s.ready || s.lost() {
+				seen[unheld] = 1
+			}
+			if again {
+				if exists, err := vfs.Exists(s.o.fs, path); err == nil && !exists {
+					seen[missing] = 1
+				}
+			}
+			return nil
+		}))
+	}
 	if err := s.c.AgreeMax(ctx, err, seen); err != nil {
 		return false, err
 	}
-	if known && seen[1] == 0 {
-		return true, nil
+	there = again && seen[missing] == 0
+	if there || seen[unheld] == 0 {
+		return there, nil
 	}
-	if seen[0] != 0 {
-		return false, s.begin(ctx)
-	}
-	return false, nil
-}
-
-func boolFlag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// tidy removes old bundles when that of an increment is durable, on rank 0.
-func (s *Service) tidy(ctx context.Context, increment int64) {
-	err := comm.Protect(waiting.Step(ctx, "remove", "old bundles", func() error {
-		return s.dir.prune(increment, s.cfg.Checkpoint.Keep)
-	}))
-	if err != nil {
-		s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
-	}
-	defer waiting.Doing(ctx, "look at", "the space that is left").End()
-	s.warnSpace(s.dir.path(increment))
+	return false, s.begin(ctx)
 }
 
 // begin takes hold of the directory in the middle of a run: of a service that was off,
@@ -393,6 +378,18 @@ func (s *Service) explainExists(increment int64, err error) error {
 		return fmt.Errorf("%w (this service saved or restored it at time %v, with method %q)", err, l.time, l.method)
 	}
 	return err
+}
+
+// tidy removes old bundles when that of an increment is durable, on rank 0.
+func (s *Service) tidy(ctx context.Context, increment int64) {
+	err := comm.Protect(waiting.Step(ctx, "remove", "old bundles", func() error {
+		return s.dir.prune(increment, s.cfg.Checkpoint.Keep)
+	}))
+	if err != nil {
+		s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)
+	}
+	defer waiting.Doing(ctx, "look at", "the space that is left").End()
+	s.warnSpace(s.dir.path(increment))
 }
 
 // state asks the solver's callbacks for what is to be saved.

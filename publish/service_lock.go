@@ -36,8 +36,7 @@ func (h *holding) lost() bool {
 // the directory. It is collective.
 func (s *Service) hold(ctx context.Context) error {
 	k := s.cfg.Checkpoint
-	take := waiting.Step(ctx, "take", "the checkpoint directory", s.take)
-	err := owner.Wait(ctx, s.c, k.wait(), ErrInUse, take, func(err error) {
+	err := owner.Wait(ctx, s.c, k.wait(), ErrInUse, waiting.Step(ctx, "take", "the checkpoint directory", s.take), func(err error) {
 		s.o.log.Warn("waiting for the checkpoint directory", "directory", s.dir.dir, "at most", k.wait(), "because", err)
 	})
 	if err == nil {
@@ -100,15 +99,15 @@ func (s *Service) letGo() {
 	h.lock = nil
 }
 
-// closePatience is how long Close waits for the directory to be given back: the other
-// ranks may be in another call already, and not know what rank 0 is doing.
+// closePatience is how long Close waits for the directory to be released: the other ranks
+// may be in another call already, and not know what rank 0 is doing.
 const closePatience = 10 * time.Second
 
 // letGoSoon is letGo, which goes on by itself where the disk is slow.
 func (s *Service) letGoSoon() {
-	gone := make(chan struct{})
-	old := &Service{c: s.c, o: s.o, dir: s.dir, holding: s.holding}
+	old := &Service{o: s.o, dir: s.dir, holding: s.holding}
 	s.holding.ready, s.holding.lock = false, nil
+	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		old.letGo()
@@ -118,6 +117,6 @@ func (s *Service) letGoSoon() {
 	select {
 	case <-gone:
 	case <-patience.C:
-		s.o.log.Warn("giving the checkpoint directory back takes long: it goes on by itself", "directory", s.dir.dir)
+		s.o.log.Warn("releasing the checkpoint directory takes long: it goes on by itself", "directory", s.dir.dir)
 	}
 }
