@@ -13,7 +13,7 @@
 // contribution and hands its error to [Comm.Agree], which returns nil on every
 // rank or the same [*RankError] on every rank. The cause's errno and the
 // sentinel errors of this module, and those that a program makes known with
-// [Register], travel along, so that errors.Is gives the same answer everywhere.
+// [Register], travel along, so that errors.Is is the same everywhere.
 //
 // # Watched waits
 //

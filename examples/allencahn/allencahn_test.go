@@ -317,7 +317,7 @@ func TestRestartRefusesAnotherModel(t *testing.T) {
 	set.steps, set.saves.RestartFrom = 40, publish.Latest
 	set.model.Kappa /= 2
 	err := comm.Run(2, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) })
-	if err == nil || !strings.Contains(err.Error(), "method identity") {
+	if err == nil || !strings.Contains(err.Error(), "the method of the bundle") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -156,7 +156,7 @@ func TestRestartRefusesAnotherModel(t *testing.T) {
 	set.RestartFrom = publish.Latest
 	set.Model.Latent *= 2
 	err := comm.Run(2, func(c *comm.Comm) error { return run(t.Context(), c, set, t.Output()) })
-	if err == nil || !strings.Contains(err.Error(), "method identity") {
+	if err == nil || !strings.Contains(err.Error(), "the method of the bundle") {
 		t.Errorf("error is %v", err)
 	}
 }
