@@ -3,6 +3,7 @@
 package runfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -21,8 +23,9 @@ import (
 func TestASlowDiskIsWaitedForWithFields(t *testing.T) {
 	const ranks = 2
 	for slow := range ranks {
-		for _, fails := range []bool{false, true} {
-			t.Run(fmt.Sprintf("rank %d, a write fails: %v", slow, fails), func(t *testing.T) {
+		for n := range 4 {
+			fails, several := n%2 == 1, n > 1
+			t.Run(fmt.Sprintf("rank %d, a write fails: %v, several nodes: %v", slow, fails, several), func(t *testing.T) {
 				dir := t.TempDir()
 				synctest.Test(t, func(t *testing.T) {
 					var logs [ranks]journal
@@ -31,7 +34,11 @@ func TestASlowDiskIsWaitedForWithFields(t *testing.T) {
 						if c.Rank() == slow {
 							fsys.Delay(func(vfs.Op) { time.Sleep(tooLong) })
 						}
-						return slowFields(t, c, dir, fsys, fails, logs[c.Rank()].logger())
+						ctx := t.Context()
+						if several {
+							ctx = onedir.With(ctx, onedir.Look{Node: func(*comm.Comm, context.Context) (rank, size int, err error) { return 0, 1, nil }})
+						}
+						return slowFields(ctx, t, c, dir, fsys, fails, logs[c.Rank()].logger())
 					})
 					if err != nil {
 						t.Error(err)
@@ -53,8 +60,7 @@ func TestASlowDiskIsWaitedForWithFields(t *testing.T) {
 
 // slowFields is a run of several segments. With a write that fails, the session is
 // given up and another one goes on.
-func slowFields(t *testing.T, c *comm.Comm, dir string, fsys *vfs.Inject, fails bool, log *slog.Logger) error {
-	ctx := t.Context()
+func slowFields(ctx context.Context, t *testing.T, c *comm.Comm, dir string, fsys *vfs.Inject, fails bool, log *slog.Logger) error {
 	s := newCellSolver(t, cuts["x"](c.Size())[c.Rank()], 1, false)
 	cfg := s.config(dir)
 	cfg.Logger, cfg.Checkpoint.Steps, cfg.Stop.Steps = log, 1, 2

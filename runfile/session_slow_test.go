@@ -151,7 +151,7 @@ func TestAStopFileThatIsSeenLate(t *testing.T) {
 // A rank that hangs in a callback of the solver, or in its own loop, doesn't come.
 func TestARankOfASessionThatHangsIsMissing(t *testing.T) {
 	const absentee = 1
-	for _, where := range []string{"Open", "its own loop", "stepper", "bundle", "Close"} {
+	for _, where := range []string{"Open", "its own loop", "stepper", "bundle", "Close", "load bundle"} {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var hung bool
@@ -202,5 +202,13 @@ func hangingRun(ctx context.Context, c *comm.Comm, m *memory, hang func(where st
 		return err
 	}
 	hang("Close")
+	if err := s.Close(ctx); err != nil {
+		return err
+	}
+	cfg.Resume = true
+	cfg.LoadBundle = func(context.Context, Start) error { hang("load bundle"); return nil }
+	if s, err = open(ctx, c, cfg, m, newClock().now); err != nil {
+		return err
+	}
 	return s.Close(ctx)
 }
