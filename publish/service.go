@@ -367,7 +367,7 @@ func (s *Service) begin(ctx context.Context) error {
 	return s.setAsidePassed(ctx)
 }
 
-// clean clears away what dead jobs left in the directory.
+// clean clears away the leftovers of dead jobs.
 func (s *Service) clean(ctx context.Context) error {
 	return s.c.OnRoot(ctx, nil, waiting.Step(ctx, "clear", "the checkpoint directory", s.dir.clean))
 }
