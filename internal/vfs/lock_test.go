@@ -49,7 +49,8 @@ func child(t *testing.T, program string, args ...string) *exec.Cmd {
 	exe, err := os.Executable()
 	must(t, err)
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), childEnv+"="+program)
+	// The race detector waits a second at the end of a process otherwise.
+	cmd.Env = append(os.Environ(), childEnv+"="+program, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -336,12 +337,12 @@ func TestLocksThatKilledUsersLeaveNeverHaveTwoHolders(t *testing.T) {
 	dir := openDir(t, 0o777)
 	var children []*exec.Cmd
 	for range 3 {
-		cmd := asStranger(t, "leave", filepath.Join(dir, "lock"), filepath.Join(dir, "marker"), "200")
+		cmd := asStranger(t, "leave", filepath.Join(dir, "lock"), filepath.Join(dir, "marker"), "100")
 		must(t, cmd.Start())
 		children = append(children, cmd)
 	}
 	// One that can write every lock file, as root.
-	cmd := child(t, "leave", filepath.Join(dir, "lock"), filepath.Join(dir, "marker"), "200")
+	cmd := child(t, "leave", filepath.Join(dir, "lock"), filepath.Join(dir, "marker"), "100")
 	must(t, cmd.Start())
 	for _, cmd := range append(children, cmd) {
 		if err := cmd.Wait(); err != nil {
