@@ -24,7 +24,7 @@ CROSS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64 js/wasm
 CROSS_ALL := $(CROSS) darwin/amd64 windows/arm64 windows/386 freebsd/arm64 wasip1/wasm
 # What is tested on 32 bits within seconds (make PACKAGES_386=./... test-386 tests all), and
 # what WebAssembly runs.
-PACKAGES_386 := ./grid ./pack ./record ./field ./internal/vfs ./internal/shm ./cmd/fieldstone
+PACKAGES_386 := ./grid ./pack ./record ./field ./runfile ./internal/vfs ./internal/shm ./cmd/fieldstone
 PACKAGES_WASM := ./grid ./pack ./record ./internal/signals
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
@@ -62,7 +62,7 @@ test-race race: deps
 # Sizes that don't fit an int of 32 bits. Programs for 386 run on amd64, without a C library.
 test-386:
 	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m $(PACKAGES_386)
-	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m -run='Metadata|Moving|Golden|ReadBox|Sizes|Rounds' ./publish ./brick
+	GOARCH=386 CGO_ENABLED=0 go test -timeout=20m -run='Metadata|Moving|Golden|ReadBox|Copies|Sizes|Rounds' ./publish ./brick
 
 # With Node.
 test-wasm:

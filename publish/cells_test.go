@@ -231,6 +231,15 @@ func copiesOf(t *testing.T, list []field.Named, box grid.Box, packed []byte, str
 
 // TestTheFirstFieldThatFailsIsNamed, whichever fails first in time, and after all
 // of them were tried.
+// The product of sizes and fields may be more than an int, or even wrap to 0.
+func TestCopiesThatNoSystemHolds(t *testing.T) {
+	box := grid.Box{Size: [3]int{1 << 29, 1 << 29, 1}} // 2^61 bytes
+	c, err := newCopies(make([]field.Named, 8), box)
+	if !errors.Is(err, syscall.ENOMEM) || c != nil || !strings.Contains(fmt.Sprint(err), "8 fields of 2305843009213693952 bytes") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestTheFirstFieldThatFailsIsNamed(t *testing.T) {
 	box := grid.Box{Size: [3]int{4, 4, 4}}
 	for _, tc := range []struct {
