@@ -133,7 +133,7 @@ func TestNodesThatShareADirectoryUnderMPI(t *testing.T) {
 			must(t, c, sameOutcome(t, c, err))
 			read, err := plan.Read(t.Context(), []brick.ReadJob{{Path: dir + "/a.bin", Sink: brick.SinkFunc(func([]byte, int64) error { return nil })}})
 			must(t, c, sameOutcome(t, c, err))
-			if read[0] != wrote[0] {
+			if read[0] != wrote[0].CRC {
 				t.Errorf("read %x, wrote %x", read, wrote)
 			}
 		}
