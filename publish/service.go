@@ -19,7 +19,6 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
-	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
@@ -338,8 +337,8 @@ func (s *Service) see(ctx context.Context, again bool, path string) (there bool,
 				seen[unheld] = 1
 			}
 			if again {
-				if exists, err := vfs.Exists(s.o.fs, path); err == nil && !exists {
-					seen[missing] = 1
+				if _, err := readStructure(s.o.fs, path); err != nil {
+					seen[missing] = 1 // the save says what is in its way
 				}
 			}
 			return nil

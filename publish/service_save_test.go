@@ -154,6 +154,35 @@ func TestASaveOfAnotherStateOfTheIncrementIsRefused(t *testing.T) {
 }
 
 // A bundle of another directory is no bundle of this one, nor is one that is gone.
+// A bundle that was saved and has lost a file, or has given its place to something else, is
+// no success.
+func TestASaveOfWhatIsDamagedMeanwhileIsRefused(t *testing.T) {
+	for name, damage := range map[string]func(fsys *vfs.Mem) error{
+		"a field is gone": func(fsys *vfs.Mem) error { return fsys.Remove("/data/ckpt/step_10/fields/phi.bin") },
+		"a file": func(fsys *vfs.Mem) error {
+			if err := vfs.RemoveAll(fsys, "/data/ckpt/step_10"); err != nil {
+				return err
+			}
+			return vfs.WriteFile(fsys, "/data/ckpt/step_10", []byte("x"), 0o666, false)
+		},
+	} {
+		fsys := newFS(t)
+		err := withService(t, fsys, 2, unwaiting(""), nil, func(s session) error {
+			if _, err := saveAs(s, 10, nil); err != nil {
+				return err
+			}
+			if err := s.c.OnRoot(context.Background(), nil, func() error { return damage(fsys) }); err != nil {
+				return err
+			}
+			_, err := saveAs(s, 10, nil)
+			return err
+		})
+		if !errors.Is(err, ErrExists) {
+			t.Errorf("%s: %v, want %v", name, err, ErrExists)
+		}
+	}
+}
+
 func TestASaveOfWhatTheDirectoryLacksSavesIt(t *testing.T) {
 	fsys := newFS(t)
 	other := unwaiting("")

@@ -52,13 +52,14 @@ type Session struct {
 	release func() error // of the lock, on rank 0 while it is held
 	inbox   chan os.Signal
 
-	settings record.Record // without the section segment
-	origin   segmentOrigin // what the section says that doesn't change any more
-	start    Start
-	located  *storedFields // of the start, on rank 0
-	ownLast  bool          // the start is the run's last checkpoint, which rank 0 alone knows
-	inTheWay []string      // files of rank 0's that the segment comes to replace, in order
-	fields   *fieldBricks
+	settings      record.Record // without the section segment
+	origin        segmentOrigin // what the section says that doesn't change any more
+	start         Start
+	located       *storedFields // of the start, on rank 0
+	notFiniteLast *plannedStart // the last checkpoint, where the one before is preferred; rank 0
+	ownLast       bool          // the start is the run's last checkpoint, which rank 0 alone knows
+	inTheWay      []string      // files of rank 0's that the segment comes to replace, in order
+	fields        *fieldBricks
 
 	opened time.Time // when Open began
 	broken error     // the first wrong call, which every later collective call returns
@@ -573,7 +574,7 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 		k.SavedCount = s.start.Saved + s.saved
 		k.Summary = s.summary
 		k.Updates = slices.Clone(s.updates)
-		maps.Copy(k.NonFinite, inBundles(s.store.filesystem(), s.store.directory(), k.Bundles))
+		maps.Copy(k.NonFinite, inBundles(s.store.filesystem(), s.store.directory(), s.store.workingDirectory(), k.Bundles))
 		if err = s.refuse(k.NonFinite); err != nil {
 			return err
 		}

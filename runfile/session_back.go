@@ -11,6 +11,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // loadBundle lets the caller load the bundles that the start names. Where they can't be
@@ -20,12 +21,16 @@ func (s *Session) loadBundle(ctx context.Context) error {
 	if failed == nil || final {
 		return failed
 	}
-	passed := s.start
+	passed, forward := s.start, s.notFiniteLast != nil // of rank 0, which logs
 	if err := s.settle(ctx, func() error { return s.planBefore(ctx, failed) }); err != nil {
 		return err
 	}
-	s.log.Warn("the last checkpoint is passed over for the one before, since its bundle can't be loaded",
-		"last", passed.File, "time", passed.Time, "error", failed, "before", s.start.File, "from", s.start.Time)
+	what := "the last checkpoint is passed over for the one before, since its bundle can't be loaded"
+	last, before := "last", "before"
+	if forward {
+		what, last, before = "the run goes on from the last checkpoint, though it is not finite, since the bundle of the one before can't be loaded", "before", "last"
+	}
+	s.log.Warn(what, last, passed.File, "time", passed.Time, "error", failed, before, s.start.File, "from", s.start.Time)
 	if _, again := s.callLoadBundle(ctx); again != nil {
 		return fmt.Errorf("%w; and %w%s", failed, again, startAnew)
 	}
@@ -47,7 +52,7 @@ func (s *Session) callLoadBundle(ctx context.Context) (final bool, err error) {
 	if err = s.c.Agree(ctx, err); err == nil {
 		return false, nil
 	}
-	for _, kind := range []error{ErrResume, comm.ErrDead, onedir.ErrNotSeen, context.Canceled, context.DeadlineExceeded} {
+	for _, kind := range []error{ErrResume, comm.ErrDead, onedir.ErrNotSeen, vfs.ErrLocked, context.Canceled, context.DeadlineExceeded} {
 		final = final || errors.Is(err, kind)
 	}
 	bundles := slices.Compact(slices.Sorted(maps.Values(s.start.Bundles)))
@@ -58,6 +63,12 @@ func (s *Session) callLoadBundle(ctx context.Context) (final bool, err error) {
 // last one. failed says why it can't begin with that.
 func (s *Session) planBefore(ctx context.Context, failed error) error {
 	passed := s.start
+	if last := s.notFiniteLast; last != nil {
+		// The finite one was preferred, and is of no use: the last one is there.
+		s.restorePlan(*last)
+		s.notFiniteLast, s.inTheWay = nil, nil
+		return nil
+	}
 	if !s.ownLast {
 		return failed
 	}

@@ -308,6 +308,8 @@ func TestNoCheckpointToGoBackTo(t *testing.T) {
 				ErrResume, []string{"another model"}},
 			{"a bundle that a node doesn't see", []job{{1, 3, -1}}, map[string]error{"step_3": onedir.ErrNotSeen}, nil, nil, []string{"step_3"},
 				onedir.ErrNotSeen, nil},
+			{"a bundle whose directory another job holds", []job{{1, 3, -1}}, map[string]error{"step_3": vfs.ErrLocked}, nil, nil, []string{"step_3"},
+				vfs.ErrLocked, nil},
 			{"a context that is cancelled", []job{{1, 3, -1}}, map[string]error{"step_3": context.Canceled}, nil, nil, []string{"step_3"},
 				context.Canceled, nil},
 			{"another number of the segment", []job{{1, 2, -1}, {9, 1, -1}}, one, nil, func(_ string, cfg *Config) { cfg.Segment = 3 },

@@ -56,6 +56,8 @@ func (d *disk) shown(path string) string { return filepath.Join(d.given, filepat
 
 func (d *disk) directory() string { return d.dir }
 
+func (d *disk) workingDirectory() string { return d.work }
+
 func (d *disk) onNodes() { d.apart = true }
 
 func (d *disk) warn() Option {

@@ -140,6 +140,8 @@ func (m *memory) filesystem() vfs.FS { return vfs.OS }
 
 func (m *memory) directory() string { return "" }
 
+func (m *memory) workingDirectory() string { return "" }
+
 func (m *memory) onNodes() {}
 
 func (m *memory) segment(number int) (segmentFile, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 
@@ -117,7 +118,7 @@ func (s *Session) noteWritten(counts map[string]int64) {
 
 // inBundles returns what the metadata of bundles say of fields, as far as they can be read.
 // A relative path is one from the directory of the run.
-func inBundles(fsys vfs.FS, dir string, bundles map[string]string) map[string]int64 {
+func inBundles(fsys vfs.FS, dir, work string, bundles map[string]string) map[string]int64 {
 	const mostBytes = 16 << 20
 	known := map[string]map[string]int64{} // by path
 	counts := map[string]int64{}
@@ -130,10 +131,15 @@ func inBundles(fsys vfs.FS, dir string, bundles map[string]string) map[string]in
 				} `json:"fieldstone"`
 			}
 			file := filepath.Join(path, "metadata.json")
+			places := []string{file} // as Service.Save returns it, relative to where the run began
 			if !filepath.IsAbs(file) {
-				file = filepath.Join(dir, file)
+				places = []string{filepath.Join(dir, file), filepath.Join(work, file)}
 			}
-			text, err := vfs.ReadFile(fsys, file, mostBytes)
+			var text []byte
+			err := fs.ErrNotExist
+			for i := 0; i < len(places) && errors.Is(err, fs.ErrNotExist); i++ {
+				text, err = vfs.ReadFile(fsys, places[i], mostBytes)
+			}
 			if err == nil && json.Unmarshal(text, &metadata) == nil {
 				of = metadata.Fieldstone.NonFinite
 			}
@@ -153,18 +159,20 @@ func (s *Session) preferFinite(ctx context.Context) error {
 	if bad == "" {
 		return nil
 	}
-	start, origin, located, before := s.start, s.origin, s.located, s.before
+	last := plannedStart{s.start, s.origin, s.located, s.before}
+	start := s.start
 	if s.ownLast {
 		previous, err := s.store.previous(ctx)
 		if err == nil && previous != nil && s.notFinite(previous.NonFinite) == "" {
 			err = s.planBefore(ctx, errors.New("the last checkpoint is not finite"))
 			if err == nil {
 				s.ownLast = false // there is none before that
+				s.notFiniteLast = &last
 				s.log.Warn("the last checkpoint is passed over for the one before, since it is not finite",
 					"last", start.File, "time", start.Time, "non_finite", bad, "before", s.start.File, "from", s.start.Time)
 				return nil
 			}
-			s.start, s.origin, s.located, s.before = start, origin, located, before
+			s.restorePlan(last)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -175,6 +183,18 @@ func (s *Session) preferFinite(ctx context.Context) error {
 	}
 	s.log.Warn("the run goes on from a state that is not finite", "file", s.start.File, "time", s.start.Time, "non_finite", bad)
 	return nil
+}
+
+// plannedStart is what a segment may begin with, on rank 0.
+type plannedStart struct {
+	start   Start
+	origin  segmentOrigin
+	located *storedFields
+	before  map[string]int64
+}
+
+func (s *Session) restorePlan(p plannedStart) {
+	s.start, s.origin, s.located, s.before = p.start, p.origin, p.located, p.before
 }
 
 func (s *Session) notFinite(counts map[string]int64) string {

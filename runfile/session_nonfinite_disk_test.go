@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
@@ -318,4 +319,62 @@ func TestCountsOfACheckpointAreReadAsWritten(t *testing.T) {
 	if _, err := ReadState(t.Context(), path); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "non_finite/bad: ") {
 		t.Error(err)
 	}
+}
+
+// TestTheFiniteCheckpointWhoseBundleIsGone: others than the session keep bundles, and may have
+// removed that of the checkpoint before. Then the last one is better than none.
+func TestTheFiniteCheckpointWhoseBundleIsGone(t *testing.T) {
+	mpitest.Run(t, []int{2}, func(t *mpitest.T, c *comm.Comm) {
+		dir := filepath.Join(t.TempDir(), "run")
+		s := newCellSolver(t, cuts["x"](c.Size())[c.Rank()], 1, false)
+		defer s.free(t)
+		var log bytes.Buffer
+		var run *Session
+		var loads []string
+		cfg := s.config(dir)
+		cfg.Checkpoint.Steps = 1
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Bundle = func(context.Context) (string, error) { return fmt.Sprintf("step_%v", run.time), nil }
+		cfg.LoadBundle = func(_ context.Context, start Start) error {
+			loads = append(loads, start.Bundles["phi"])
+			if start.Time == 1 {
+				return fmt.Errorf("step_1: %w", fs.ErrNotExist)
+			}
+			s.set(t, start.Time)
+			return nil
+		}
+		run, err := open(t.Context(), c, cfg, smallDisk(cfg, vfs.OS), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.set(t, 0)
+		err = run.SaveState(t.Context(), []float64{0})
+		for _, state := range []float64{1, math.NaN(), math.NaN()} {
+			if err == nil {
+				err = s.step(t.Context(), t, run)
+			}
+			if err == nil {
+				_, err = run.Checkpoint(t.Context(), []float64{state}, nil)
+			}
+		}
+		if err = errors.Join(err, run.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		run, err = open(t.Context(), c, cfg, smallDisk(cfg, vfs.OS), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start := run.Start(); start.Time != 3 || start.Segment != 2 {
+			t.Errorf("the start is %+v", start)
+		}
+		if !slices.Equal(loads, []string{"step_1", "step_3"}) {
+			t.Errorf("loaded are %q", loads)
+		}
+		if c.Rank() == 0 && !strings.Contains(log.String(), "goes on from the last checkpoint, though it is not finite") {
+			t.Errorf("no warning:\n%s", log.String())
+		}
+		if out := s.advance(t.Context(), t, run); !out.Done {
+			t.Errorf("the run ends with %+v", out)
+		}
+	})
 }

@@ -44,6 +44,7 @@ type store interface {
 	// where they are in none.
 	filesystem() vfs.FS
 	directory() string
+	workingDirectory() string // at the beginning
 	// onNodes says that the ranks are on several nodes.
 	onNodes()
 }
