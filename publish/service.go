@@ -173,7 +173,8 @@ func (s *Service) listen() {
 
 // Close stops listening to signals, releases the checkpoint directory, and frees the
 // memory that is kept between saves, except that of [Reuse]. It is not collective,
-// and may be called several times.
+// and may be called several times. A Save after it takes the directory again, until the
+// next Close.
 func (s *Service) Close() {
 	if s.own != nil {
 		s.own.Close()

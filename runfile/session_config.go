@@ -73,13 +73,17 @@ type Config struct {
 	// Bundle publishes the fields of the accepted state and returns the path of the
 	// bundle, which the checkpoint names in place of holding them; nil where it is to
 	// hold them. It is called on all ranks at once, after the segment is written and
-	// before the checkpoint is. A resumed run finds the path in Start as it was returned;
-	// by custom a relative path is one from the directory of the run, which then can be
-	// moved.
+	// before the checkpoint is. A resumed run finds the path in Start as it was returned.
+	// By custom a relative path is one from the directory of the run, which then can be
+	// moved, and readers of the files take it so. That of a publish.Service is relative to
+	// the working directory if its checkpoint directory is: return the path from the run's
+	// directory, or make one of them absolute.
 	//
 	// Bundles that the last two checkpoints name must be kept until the next checkpoint
 	// is written: a publish.Service keeps three at least, and one more for each
-	// checkpoint in a row that may fail. A job that is killed between bundle and
+	// checkpoint in a row that may fail. While checkpoints are not finite, the one before
+	// is the newest that was; a run whose bundle of that is gone goes on from the last
+	// checkpoint. A job that is killed between bundle and
 	// checkpoint leaves a bundle that no checkpoint names, where the resumed run will
 	// want to publish its own: the service restarts from the path in Start, and sets
 	// newer ones aside.
