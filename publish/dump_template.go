@@ -74,9 +74,6 @@ func parseTemplate(text string) (dumpTemplate, error) {
 		if err != nil {
 			return t, fmt.Errorf("template %q: %w", text, err)
 		}
-		if os.IsPathSeparator(text[0]) { // on Windows, from the root of the drive
-			root = filepath.VolumeName(root)
-		}
 		t.root = root
 	}
 	return t, nil
@@ -196,13 +193,12 @@ func (t dumpTemplate) path(increment int64, id string) string {
 	return t.under(t.expand(increment, id))
 }
 
-// under makes a path absolute and changes nothing else of it: where ".." leads after a
-// link, only the system knows.
+// under makes a path absolute.
 func (t dumpTemplate) under(path string) string {
 	if t.root == "" {
 		return path
 	}
-	return t.root + string(filepath.Separator) + path
+	return vfs.Under(t.root, path)
 }
 
 func (t dumpTemplate) expand(increment int64, id string) string {

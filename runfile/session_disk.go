@@ -45,10 +45,10 @@ func newDisk(dir, name string, log *slog.Logger) *disk {
 
 // absolute makes a path absolute that the caller gave.
 func (d *disk) absolute(path string) string {
-	if path == "" || filepath.IsAbs(path) || d.work == "" {
+	if d.work == "" {
 		return path
 	}
-	return d.work + string(filepath.Separator) + path
+	return vfs.Under(d.work, path)
 }
 
 // shown is a path in the directory as the caller would give it.

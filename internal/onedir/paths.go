@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
 // Abs makes a relative path absolute and changes nothing else of it: where ".." leads
@@ -19,7 +20,7 @@ func Abs(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir + string(filepath.Separator) + path, nil
+	return vfs.Under(dir, path), nil
 }
 
 // Paths are absolute paths that become those of rank 0 on all ranks. They cost nothing

@@ -120,6 +120,25 @@ func IsFileName(name string) bool {
 	return name != "." && filepath.IsLocal(name) && !strings.ContainsFunc(name, separator)
 }
 
+// Under returns a path that isn't absolute as it is below a directory, which is, and
+// changes nothing else of it: where ".." leads after a link, only the system knows. An
+// empty path stays empty. On Windows, one that begins at the root of a drive or names a
+// drive doesn't lie below the directory.
+func Under(dir, path string) string {
+	switch {
+	case path == "" || filepath.IsAbs(path):
+		return path
+	case filepath.VolumeName(path) != "": // "C:a": the drive has a directory of its own
+		if absolute, err := filepath.Abs(path); err == nil {
+			return absolute
+		}
+		return path
+	case os.IsPathSeparator(path[0]):
+		return filepath.VolumeName(dir) + path
+	}
+	return dir + string(filepath.Separator) + path
+}
+
 // Exists reports whether name exists in any form: a dangling link does.
 func Exists(fsys FS, name string) (bool, error) {
 	_, err := fsys.Lstat(name)
