@@ -54,8 +54,8 @@ type workKey struct{ c *Comm }
 // the first of them has shown that all ranks have come. All ranks do alike. It is not
 // collective.
 //
-// What runs a callback of someone else, who may hang in it, gives it the context of
-// [Comm.Watched] and uses that for the agreement that follows.
+// A call that runs a callback of someone else, who may hang in it, passes the context of
+// [Comm.Watched] to it, and uses that for the agreement that follows.
 func (c *Comm) AtWork(ctx context.Context) context.Context {
 	return context.WithValue(ctx, workKey{c}, true)
 }

@@ -3,7 +3,7 @@
 //
 // Each package of this module registers its own in an init function, also those that know
 // nothing of ranks: whichever package carries an error to an agreement, errors.Is then
-// gives the same answer on every rank. The package imports nothing of this module, so
+// has the same answer on every rank. The package imports nothing of this module, so
 // that all may import it. A program registers its own errors with comm.Register.
 package sentinel
 

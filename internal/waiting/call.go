@@ -80,7 +80,7 @@ type Activity struct {
 	number int
 }
 
-// Doing says what this rank is doing from now on, in words for a log and what it does it
+// Doing notes the step in which this rank is from now on: in words for a log, and what it does it
 // with, which may be empty: "sync", `field "psi"`. It may do several things at a time,
 // none of which is a part of another.
 func Doing(ctx context.Context, what, with string) Activity {
