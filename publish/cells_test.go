@@ -229,8 +229,6 @@ func copiesOf(t *testing.T, list []field.Named, box grid.Box, packed []byte, str
 	}
 }
 
-// TestTheFirstFieldThatFailsIsNamed, whichever fails first in time, and after all
-// of them were tried.
 // The product of sizes and fields may be more than an int, or even wrap to 0.
 func TestCopiesThatNoSystemHolds(t *testing.T) {
 	box := grid.Box{Size: [3]int{1 << 29, 1 << 29, 1}} // 2^61 bytes
@@ -240,6 +238,8 @@ func TestCopiesThatNoSystemHolds(t *testing.T) {
 	}
 }
 
+// TestTheFirstFieldThatFailsIsNamed, whichever fails first in time, and after all
+// of them were tried.
 func TestTheFirstFieldThatFailsIsNamed(t *testing.T) {
 	box := grid.Box{Size: [3]int{4, 4, 4}}
 	for _, tc := range []struct {

@@ -16,7 +16,7 @@
 // under a name that nobody has seen before ([Look.Directory]), a nonce in a file that
 // rank 0 has just made ([Look.Await]), or the content of files that are only read
 // ([Look.Same], [Sample]). Network filesystems show things late, so a node looks several
-// times before it gives up.
+// times before it fails.
 //
 // Where all ranks are on one node nothing of this costs a message or a call on the
 // filesystem.
