@@ -55,6 +55,7 @@ func (f *File) make(op, path string, e element, l Layout, fill func(object) erro
 		if err := f.free(path); err != nil {
 			return err
 		}
+		f.noteCreated()
 		return f.change(func() error {
 			o, err := f.h.makeDataset(path, e, l)
 			if err != nil {
@@ -202,6 +203,56 @@ func (f *File) Extend(path string, n int) error {
 			return err
 		}
 		return f.change(func() error { return o.extend(shape) })
+	})
+}
+
+// Append adds rows to a dataset that has the number of rows, one or more: src has so many
+// that are of the shape row each. It is Extend and WriteSlab in one, and takes half the
+// time. The type of the elements must be T, in the form in which memory has them.
+func Append[T Element](f *File, path string, src []T, have int, row ...int) error {
+	size, ok := product(row)
+	if !ok || size == 0 || len(src)%size != 0 || len(row) >= maxRank || have < 0 {
+		return f.wrap("append", path, "", fmt.Errorf("%w: %d elements for rows of shape %v behind %d", ErrShape, len(src), row, have))
+	}
+	if err := checkPath(path); err != nil {
+		return f.wrap("append", path, "", err)
+	}
+	n := len(src) / size
+	if n == 0 {
+		return nil
+	}
+	was, add := append([]int{have}, row...), append([]int{n}, row...)
+	return f.do("append", path, "", true, func() error {
+		var fits bool
+		err := f.change(func() (err error) {
+			fits, err = f.h.append(path, bufferOf(src), was, add)
+			return err
+		})
+		if err != nil || fits {
+			return err
+		}
+		return f.unfit(path, typeOf[T](), was)
+	})
+}
+
+// unfit says why rows can't be added to a dataset.
+func (f *File) unfit(path string, t Type, want []int) error {
+	o, err := f.object(path)
+	if err != nil {
+		return err
+	}
+	return closing(o, func(o object) error {
+		info, err := o.info()
+		if err != nil {
+			return err
+		}
+		if err := wantType(info, t, false); err != nil {
+			return err
+		}
+		if !info.AsMemory {
+			return fmt.Errorf("%w: its elements are not in the form of %v in memory", ErrType, info.Type)
+		}
+		return fmt.Errorf("%w: %v of shape %v, at most %v, can't go on from %v", ErrShape, info.Type, info.Shape, info.Max, want)
 	})
 }
 

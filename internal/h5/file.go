@@ -27,6 +27,7 @@ type File struct {
 	before   int   // objects that the library counted when it was opened
 	failed   error // the first failure of a change
 	sparse   int64 // bytes that were read and are not in the file
+	created  int64 // objects that were made
 }
 
 // Create makes a new file and opens it for reading and writing. A file that exists
@@ -349,6 +350,7 @@ func (f *File) CreateGroup(path string) error {
 		if err := f.free(path); err != nil {
 			return err
 		}
+		f.noteCreated()
 		return f.change(func() error { return f.h.makeGroup(path) })
 	})
 }
@@ -434,8 +436,9 @@ func (f *File) Walk(group string, visit func(path string, e Entry) error) error 
 		return nil
 	}
 	if err := f.on("walk", group, "", false, func(o object) error {
-		seen[o.address()] = group
-		return nil
+		at, err := o.address()
+		seen[at] = group
+		return err
 	}); err != nil {
 		return err
 	}

@@ -201,11 +201,10 @@ func (f libraryFile) open(path string) (object, error) {
 	defer C.free(unsafe.Pointer(p))
 	o := &libraryObject{file: f}
 	var kind C.int
-	var address C.ulonglong
-	if o.id = C.fs_object(f.id(), p, &kind, &address); o.id < 0 {
+	if o.id = C.fs_object(f.id(), p, &kind); o.id < 0 {
 		return nil, failure("H5Oopen")
 	}
-	o.k, o.at = kindOf(kind), uint64(address)
+	o.k = kindOf(kind)
 	return o, nil
 }
 
@@ -323,13 +322,17 @@ type libraryObject struct {
 	id   C.hid_t
 	attr bool
 	k    Kind
-	at   uint64
 	// Known from info on: elements are in the file as they are in memory.
 	native bool
 }
 
-func (o *libraryObject) kind() Kind      { return o.k }
-func (o *libraryObject) address() uint64 { return o.at }
+func (o *libraryObject) kind() Kind { return o.k }
+
+func (o *libraryObject) address() (uint64, error) {
+	var at C.ulonglong
+	err := check("H5Oget_info2", C.fs_address(o.id, &at))
+	return uint64(at), err
+}
 
 func (o *libraryObject) close() error {
 	if o.attr {
@@ -594,12 +597,26 @@ func (o *libraryObject) write(b buffer, s *slab) error {
 		spaceID(memory), spaceID(file), b.data))
 }
 
+func (f libraryFile) append(path string, b buffer, have, add []int) (fits bool, err error) {
+	p := absolute(path)
+	defer C.free(unsafe.Pointer(p))
+	was, more := extents(have), extents(add)
+	n := C.fs_append(f.id(), p, C.fs_memory_type(C.int(b.t)), C.int(len(add)),
+		(*C.hsize_t)(unsafe.Pointer(unsafe.SliceData(was))), (*C.hsize_t)(unsafe.Pointer(unsafe.SliceData(more))), b.data)
+	return n == 0, check("H5Dwrite", n)
+}
+
 func (o *libraryObject) readStored(to []byte) error {
 	return check("H5Dread", C.fs_read(o.id, boolean(o.attr), 1, -1, C.H5S_ALL, C.H5S_ALL, unsafe.Pointer(unsafe.SliceData(to))))
 }
 
-func (o *libraryObject) writeFixed(from []byte) error {
-	return check("H5Dwrite", C.fs_write(o.id, boolean(o.attr), 1, -1, C.H5S_ALL, C.H5S_ALL, unsafe.Pointer(unsafe.SliceData(from))))
+func (o *libraryObject) writeFixed(from []byte, s *slab) error {
+	memory, file, err := o.spaces(s)
+	if err != nil {
+		return err
+	}
+	defer closeSpaces(memory, file)
+	return check("H5Dwrite", C.fs_write(o.id, boolean(o.attr), 1, -1, spaceID(memory), spaceID(file), unsafe.Pointer(unsafe.SliceData(from))))
 }
 
 func (o *libraryObject) readReferences(to []byte) error {

@@ -158,13 +158,17 @@ static herr_t refuse_external(const char *file, const char *group, const char *o
 	return -1;
 }
 
+// link_access belongs to this file and stays: to make it takes longer than to follow a link.
 static hid_t link_access(void) {
-	hid_t p = H5Pcreate(H5P_LINK_ACCESS);
+	static hid_t kept = -1;
+	hid_t p;
+	if (kept >= 0) return kept;
+	p = H5Pcreate(H5P_DATASET_ACCESS); // a kind of H5P_LINK_ACCESS, and good for datasets too
 	if (p >= 0 && (H5Pset_elink_cb(p, refuse_external, NULL) < 0 || H5Pset_nlinks(p, 16) < 0)) {
 		H5Pclose(p);
 		return -1;
 	}
-	return p;
+	return kept = p;
 }
 
 // fs_missing says how long the first part of the path is that isn't there, 0 if
@@ -184,7 +188,6 @@ int fs_missing(hid_t file, const char *path) {
 		if (there < 0) result = -1;
 		if (there == 0) result = (int)i;
 	}
-	if (access >= 0) H5Pclose(access);
 	free(part);
 	return result;
 }
@@ -192,28 +195,27 @@ int fs_missing(hid_t file, const char *path) {
 // fs_exists says whether the last link of a path whose groups exist is there.
 int fs_exists(hid_t file, const char *path) {
 	hid_t access = link_access();
-	htri_t there;
-	if (access < 0) return -1;
-	there = H5Lexists(file, path, access);
-	H5Pclose(access);
-	return there;
+	return access < 0 ? -1 : H5Lexists(file, path, access);
 }
 
-hid_t fs_object(hid_t file, const char *path, int *type, unsigned long long *address) {
-	H5O_info_t info;
-	hid_t access = link_access(), id;
-	if (access < 0) return access;
-	id = H5Oopen(file, path, access);
-	H5Pclose(access);
-	if (id >= 0 && H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) {
-		H5Oclose(id);
-		return -1;
-	}
-	if (id >= 0) {
-		*type = info.type;
-		*address = info.addr;
+hid_t fs_object(hid_t file, const char *path, int *type) {
+	hid_t access = link_access(), id = access < 0 ? access : H5Oopen(file, path, access);
+	if (id < 0) return id;
+	switch (H5Iget_type(id)) {
+	case H5I_GROUP: *type = H5O_TYPE_GROUP; break;
+	case H5I_DATASET: *type = H5O_TYPE_DATASET; break;
+	case H5I_DATATYPE: *type = H5O_TYPE_NAMED_DATATYPE; break;
+	default: *type = H5O_TYPE_UNKNOWN;
 	}
 	return id;
+}
+
+// fs_address says where an object is in its file.
+int fs_address(hid_t id, unsigned long long *address) {
+	H5O_info_t info;
+	if (H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) return -1;
+	*address = info.addr;
+	return 0;
 }
 
 static hid_t link_properties(void) {
@@ -464,14 +466,15 @@ static int describe_layout(hid_t plist, fs_info *info) {
 
 int fs_dataset_info(hid_t dataset, fs_info *info) {
 	hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), plist = H5Dget_create_plist(dataset);
-	htri_t marked = H5Aexists(dataset, "bool");
+	htri_t marked = 0;
 	int result = -1;
 	memset(info, 0, sizeof *info);
-	if (type >= 0 && space >= 0 && plist >= 0 && marked >= 0 && describe(type, space, info) >= 0 && describe_layout(plist, info) >= 0) {
+	if (type >= 0 && space >= 0 && plist >= 0 && describe(type, space, info) >= 0 && describe_layout(plist, info) >= 0) {
+		if (info->size == 1) marked = H5Aexists(dataset, "bool");
 		info->marked = marked > 0;
 		info->storage = H5Dget_storage_size(dataset);
 		info->placed = info->layout == FS_COMPACT || (info->layout == FS_CONTIGUOUS && H5Dget_offset(dataset) != HADDR_UNDEF);
-		result = 0;
+		if (marked >= 0) result = 0;
 	}
 	if (plist >= 0) H5Pclose(plist);
 	if (space >= 0) H5Sclose(space);
@@ -510,6 +513,44 @@ int fs_write(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, h
 	if (t < 0) return -1;
 	result = attribute ? H5Awrite(id, t, from) : H5Dwrite(id, t, memory, file, H5P_DEFAULT, from);
 	if (as_stored) H5Tclose(t);
+	return result;
+}
+
+// fs_append adds rows to a dataset that has so many rows, of the shape that the dims after
+// the first say, in the form that memory has. It returns 1 where that can't be opened, or is
+// another one.
+int fs_append(hid_t file, const char *path, hid_t type, int rank, const hsize_t *have, const hsize_t *add, const void *from) {
+	hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK], start[H5S_MAX_RANK] = {0};
+	hid_t access = link_access(), d = access < 0 ? access : H5Dopen2(file, path, access), t = -1, space = -1, memory = -1;
+	int result = -1;
+	if (d < 0) {
+		fs_reset();
+		return 1;
+	}
+	t = H5Dget_type(d);
+	space = H5Dget_space(d);
+	if (t < 0 || space < 0) goto end;
+	result = 1;
+	if (H5Sget_simple_extent_ndims(space) != rank || H5Tequal(t, type) <= 0 || H5Sget_simple_extent_dims(space, dims, most) < 0) goto end;
+	if (most[0] != H5S_UNLIMITED && add[0] > most[0] - dims[0]) goto end;
+	for (int i = 0; i < rank; i++)
+		if (dims[i] != have[i]) goto end;
+	result = -1;
+	start[0] = dims[0];
+	dims[0] += add[0];
+	H5Sclose(space);
+	space = -1;
+	if (H5Dset_extent(d, dims) < 0) goto end;
+	space = H5Dget_space(d);
+	memory = H5Screate_simple(rank, add, NULL);
+	if (space >= 0 && memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, add, NULL) >= 0 &&
+	    H5Dwrite(d, type, memory, space, H5P_DEFAULT, from) >= 0)
+		result = 0;
+end:
+	if (memory >= 0) H5Sclose(memory);
+	if (space >= 0) H5Sclose(space);
+	if (t >= 0) H5Tclose(t);
+	if (H5Dclose(d) < 0) result = -1;
 	return result;
 }
 

@@ -24,6 +24,9 @@ type handle interface {
 	makeGroup(path string) error
 	makeDataset(path string, e element, l Layout) (object, error)
 	unlink(path string) error
+	// append adds rows to a dataset with so many, all of it in one call; false where the
+	// dataset has another shape, or elements that aren't in the file as in memory.
+	append(path string, b buffer, have, add []int) (fits bool, err error)
 	// readAt reads what is on disk.
 	readAt(to []byte, at uint64) error
 }
@@ -31,7 +34,7 @@ type handle interface {
 type object interface {
 	close() error
 	kind() Kind
-	address() uint64
+	address() (uint64, error)
 	// info comes before what moves elements, which needs to know their form.
 	info() (Info, error)
 	list() ([]Entry, error)
@@ -46,7 +49,7 @@ type object interface {
 	write(b buffer, s *slab) error
 	// readStored reads elements of one size as the file has them.
 	readStored(to []byte) error
-	writeFixed(from []byte) error
+	writeFixed(from []byte, s *slab) error
 	// readReferences reads the 16 bytes that each string of variable length has
 	// in place.
 	readReferences(to []byte) error

@@ -59,7 +59,8 @@ long fs_objects(hid_t file);
 
 int fs_missing(hid_t file, const char *path);
 int fs_exists(hid_t file, const char *path);
-hid_t fs_object(hid_t file, const char *path, int *type, unsigned long long *address);
+hid_t fs_object(hid_t file, const char *path, int *type);
+int fs_address(hid_t id, unsigned long long *address);
 int fs_make_group(hid_t file, const char *path);
 int fs_list(hid_t group, fs_names *names);
 int fs_attribute_names(hid_t object, fs_names *names);
@@ -76,6 +77,7 @@ int fs_dataset_info(hid_t dataset, fs_info *info);
 int fs_attribute_info(hid_t attribute, fs_info *info);
 int fs_read(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, void *to);
 int fs_write(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, const void *from);
+int fs_append(hid_t file, const char *path, hid_t type, int rank, const hsize_t *have, const hsize_t *add, const void *from);
 int fs_read_references(hid_t file, hid_t id, int attribute, void *to);
 int fs_read_at(hid_t file, unsigned long long at, void *to, size_t n);
 

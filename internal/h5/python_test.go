@@ -211,6 +211,19 @@ func TestWeReadWhatPythonWrote(t *testing.T) {
 					t.Errorf("%s is a %v", name, kinds[name])
 				}
 			}
+			// Nor is another file written to.
+			content, err := os.ReadFile(name)
+			must(t, err)
+			copied := filepath.Join(t.TempDir(), "copy.h5")
+			must(t, os.WriteFile(copied, content, 0o666))
+			w, err := h5.OpenReadWrite(copied)
+			must(t, err)
+			for _, path := range []string{"external", "via"} {
+				if err := h5.Append(w, path, []float64{1}, 0); !errors.Is(err, h5.ErrLink) {
+					t.Errorf("append to %s: %v", path, err)
+				}
+			}
+			must(t, w.Close())
 		})
 	}
 }

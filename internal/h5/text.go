@@ -38,36 +38,93 @@ func (f *File) WriteStrings(path string, list []string, how Storing) error {
 	})
 }
 
-// stringChunk is how many strings a chunk of a list has that can grow: 4 KiB of
-// references.
-const stringChunk = 4096 / referenceSize
+// stringBytes is about the size of the chunks of a list of strings that can grow.
+const stringBytes = 4096
 
 // CreateStrings makes a list of strings of any length, UTF-8 without NUL, that
 // AppendStrings and Extend make longer.
 func (f *File) CreateStrings(path string, list []string) error {
-	if err := checkText(list...); err != nil {
+	return f.createStrings(path, list, 0)
+}
+
+// CreateFixedStrings is CreateStrings with length bytes for each string, NULs behind it. A
+// longer string is an error that wraps ErrText.
+func (f *File) CreateFixedStrings(path string, list []string, length int) error {
+	if length < 1 {
+		return f.wrap("write", path, "", fmt.Errorf("%w: strings of %d bytes", ErrShape, length))
+	}
+	return f.createStrings(path, list, length)
+}
+
+// createStrings is both; with a length of 0 the strings have any length.
+func (f *File) createStrings(path string, list []string, length int) error {
+	err := checkText(list...)
+	if err == nil {
+		err = checkLengths(list, length)
+	}
+	if err != nil {
 		return f.wrap("write", path, "", err)
 	}
-	l := Layout{Shape: []int{len(list)}, Chunk: []int{stringChunk}, Extendible: true}
-	return f.make("write", path, textElement(nil, Variable), l, func(o object) error {
-		return putText(o, list, Variable)
+	size := length
+	if length == 0 {
+		size = referenceSize
+	}
+	l := Layout{Shape: []int{len(list)}, Chunk: []int{max(1, stringBytes/size)}, Extendible: true}
+	return f.make("write", path, element{t: String, length: length}, l, func(o object) error {
+		switch {
+		case len(list) == 0:
+			return nil
+		case length == 0:
+			return o.writeVariable(list, nil)
+		}
+		return o.writeFixed(padded(list, length), nil)
 	})
 }
 
-// AppendStrings puts strings behind those of a list that can grow. All strings that are
+// checkLengths looks for strings that are longer than those of a list; 0 allows all.
+func checkLengths(list []string, length int) error {
+	for i, s := range list {
+		if length > 0 && len(s) > length {
+			return fmt.Errorf("%w: string %d has %d bytes, those of the list have %d", ErrText, i, len(s), length)
+		}
+	}
+	return nil
+}
+
+// AppendStrings puts strings behind those of a list of CreateStrings. All strings that are
 // added while the file is open share heaps in it; each time it is opened a new one
 // begins, of 4 KiB.
 func (f *File) AppendStrings(path string, list []string) error {
+	return f.appendStrings(path, list, func(info Info) error {
+		if !info.Variable {
+			return fmt.Errorf("%w: strings of %d bytes, not of any length", ErrType, info.Length)
+		}
+		return nil
+	})
+}
+
+// AppendFixedStrings puts strings behind those of a list of CreateFixedStrings. A longer
+// string than the list has room for is an error that wraps ErrText.
+func (f *File) AppendFixedStrings(path string, list []string) error {
+	return f.appendStrings(path, list, func(info Info) error {
+		if info.Variable || info.padding != nullPadded {
+			return fmt.Errorf("%w: not strings of one length with NULs behind", ErrType)
+		}
+		return checkLengths(list, info.Length)
+	})
+}
+
+func (f *File) appendStrings(path string, list []string, check func(Info) error) error {
 	if err := checkText(list...); err != nil {
 		return f.wrap("append", path, "", err)
 	}
 	return f.on("append", path, "", true, func(o object) error {
 		info, err := textInfo(o)
+		if err == nil {
+			err = check(info)
+		}
 		if err != nil {
 			return err
-		}
-		if !info.Variable {
-			return fmt.Errorf("%w: strings of %d bytes, not of any length", ErrType, info.Length)
 		}
 		if len(info.Shape) != 1 || info.Max[0] != Unlimited && len(list) > info.Max[0]-info.Shape[0] {
 			return fmt.Errorf("%w: shape %v, at most %v, can't take %d more", ErrShape, info.Shape, info.Max, len(list))
@@ -85,7 +142,11 @@ func (f *File) AppendStrings(path string, list []string) error {
 			if err := o.extend([]int{n + len(list)}); err != nil {
 				return err
 			}
-			return o.writeVariable(list, &slab{[]int{n}, []int{len(list)}})
+			s := &slab{[]int{n}, []int{len(list)}}
+			if info.Variable {
+				return o.writeVariable(list, s)
+			}
+			return o.writeFixed(padded(list, info.Length), s)
 		})
 	})
 }
@@ -203,12 +264,16 @@ func putText(o object, list []string, how Storing) error {
 	if how == Variable {
 		return o.writeVariable(list, nil)
 	}
-	length := textElement(list, how).length
+	return o.writeFixed(padded(list, textElement(list, how).length), nil)
+}
+
+// padded is strings as they are stored with one length.
+func padded(list []string, length int) []byte {
 	b := make([]byte, len(list)*length)
 	for i, s := range list {
 		copy(b[i*length:], s)
 	}
-	return o.writeFixed(b)
+	return b
 }
 
 func oneText(f *File, o object) (string, error) {
@@ -297,5 +362,6 @@ func (i Info) unpad(b []byte) []byte {
 // The library's numbers for what fills strings up.
 const (
 	nullTerminated = 0
+	nullPadded     = 1
 	spacePadded    = 2
 )
