@@ -87,48 +87,6 @@ func publishCheckpoint(ctx context.Context, dir, name, tmp string, p unknownPoli
 	return o.fsys.SyncDir(filepath.Dir(last))
 }
 
-// reserveCheckpoint makes the working file of a checkpoint with room for its fields,
-// and says where that is. After an error there is no such file.
-func reserveCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, o *options) (place, error) {
-	if err := k.check(); err != nil {
-		return place{}, err
-	}
-	tmp, err := o.working(CheckpointFile(dir, name))
-	if err != nil {
-		return place{}, err
-	}
-	own := *o
-	own.reserved = &place{Path: tmp}
-	err = touch(o.fsys, tmp)
-	if err == nil {
-		err = makeFile(tmp, func(f *h5.File) error { return writeCheckpoint(ctx, f, k, &own) })
-		if err != nil {
-			err = errors.Join(err, remove(o.fsys, tmp))
-		}
-	}
-	return *own.reserved, err
-}
-
-// completeCheckpoint publishes a checkpoint whose fields have come to their place. counts
-// are what k.NonFinite has more than it had when its place was made.
-func completeCheckpoint(ctx context.Context, dir, name, tmp string, k *Checkpoint, counts map[string]int64, o *options) error {
-	err := change(tmp, func(f *h5.File) error {
-		if k.NonFinite != nil {
-			if err := writeNonFinite(f, counts); err != nil {
-				return err
-			}
-		}
-		return complete(f)
-	})
-	if err == nil {
-		err = syncFile(o.fsys, tmp)
-	}
-	if err != nil {
-		return errors.Join(err, remove(o.fsys, tmp))
-	}
-	return publishCheckpoint(ctx, dir, name, tmp, k.policies, o)
-}
-
 // rotate makes last the previous file, if it is worth it, and the temporary one last.
 // Until that has happened, the previous one is set aside, so that a failure can put
 // everything back.
@@ -221,10 +179,7 @@ func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options)
 	if err := h5.Write(f, "checkpoint/saved_count", []int64{int64(k.SavedCount)}); err != nil {
 		return err
 	}
-	summary, err := record.Of(
-		"attempted", k.Summary.Attempted, "accepted", k.Summary.Accepted,
-		"nonlinear_iterations", k.Summary.NonlinearIterations, "linear_iterations", k.Summary.LinearIterations,
-		"wall_time", k.Summary.WallTime)
+	summary, err := k.Summary.record()
 	if err != nil {
 		return err
 	}
@@ -250,6 +205,12 @@ func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options)
 		}
 	}
 	return nil
+}
+
+func (s *Summary) record() (record.Record, error) {
+	return record.Of("attempted", s.Attempted, "accepted", s.Accepted,
+		"nonlinear_iterations", s.NonlinearIterations, "linear_iterations", s.LinearIterations,
+		"wall_time", s.WallTime)
 }
 
 func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint, error) {

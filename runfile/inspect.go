@@ -222,25 +222,27 @@ func (i *inspector) unknowns(ctx context.Context) error {
 			return err
 		}
 	}
+	from := 0 // in the state
 	for n := range i.Layout.Unknowns {
 		u := &i.Layout.Unknowns[n]
 		s := Stored{Unknown: *u, Bundle: bundles[u.Name]}
 		_, s.HasUnit = i.units[u.Name]
 		if len(i.Times) > 0 && s.Bundle == "" {
-			if err := i.keep(i.unknown(ctx, u, &s)); err != nil {
+			if err := i.keep(i.unknown(ctx, u, from, &s)); err != nil {
 				return err
 			}
 		}
 		i.Unknowns = append(i.Unknowns, s)
+		from += i.Layout.length(u)
 	}
 	return nil
 }
 
-func (i *inspector) unknown(ctx context.Context, u *Unknown, s *Stored) error {
+func (i *inspector) unknown(ctx context.Context, u *Unknown, from int, s *Stored) error {
 	list := []dataset{{path: h5.Join("unknowns", u.Name), dims: fieldShape(u.Domain)}}
 	if u.Kind != Field {
 		var err error
-		if list, err = datasetsIn(i.f, &i.Layout, u); err != nil {
+		if list, err = datasetsIn(i.f, &i.Layout, u, from); err != nil {
 			return err
 		}
 	}

@@ -113,11 +113,17 @@ func closeAfter(f *h5.File, err error) error {
 	return errors.Join(err, closing)
 }
 
+// completing is told, by tests, of a file before it gets its mark.
+var completing func(path string)
+
 // complete sets the mark that a file is complete, after everything else has been
 // handed to the system, and waits until it is on the disk.
 func complete(f *h5.File) error {
 	if err := f.Flush(); err != nil {
 		return err
+	}
+	if completing != nil {
+		completing(f.Name())
 	}
 	if err := h5.SetAttribute(f, "/", completeAttribute, []uint8{1}); err != nil {
 		return err

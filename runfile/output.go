@@ -191,14 +191,16 @@ func writeStates(ctx context.Context, f *h5.File, s *Solution, have int, o *opti
 			return err
 		}
 	}
+	from := 0
 	for i := range s.Layout.Unknowns {
 		u := &s.Layout.Unknowns[i]
 		if u.Kind == Field {
 			continue
 		}
-		if err := writeUnknown(ctx, f, &s.Layout, u, s.States, have, o); err != nil {
+		if err := writeUnknown(ctx, f, &s.Layout, u, from, s.States, have, o); err != nil {
 			return err
 		}
+		from += s.Layout.length(u)
 	}
 	return nil
 }
@@ -219,10 +221,12 @@ type dataset struct {
 	dims     []int // without the time
 }
 
-// datasets gives those of an unknown that is no field.
-func (l *Layout) datasets(u *Unknown) []dataset {
+// datasets gives those of an unknown that is no field. Its values lie in the state vector
+// from a number on, which is [Layout.Range]'s: whoever goes through all unknowns counts
+// himself, since that looks through all that come before.
+func (l *Layout) datasets(u *Unknown, from int) []dataset {
 	path := h5.Join("unknowns", u.Name)
-	from, to := l.Range(u.Name)
+	to := from + l.length(u)
 	switch {
 	case u.Kind == Scalar:
 		return []dataset{{path, from, to, nil}}
@@ -244,7 +248,7 @@ func (l *Layout) datasets(u *Unknown) []dataset {
 // perRadius tells whether a kinetic unknown has a dataset for each radius.
 func (u *Unknown) perRadius() bool { return u.Kind == Kinetic && len(u.Grids) > 1 }
 
-func writeUnknown(ctx context.Context, f *h5.File, l *Layout, u *Unknown, states [][]float64, have int, o *options) error {
+func writeUnknown(ctx context.Context, f *h5.File, l *Layout, u *Unknown, from int, states [][]float64, have int, o *options) error {
 	if u.perRadius() && have == 0 {
 		path := h5.Join("unknowns", u.Name)
 		if err := f.CreateGroup(path); err != nil {
@@ -254,7 +258,7 @@ func writeUnknown(ctx context.Context, f *h5.File, l *Layout, u *Unknown, states
 			return err
 		}
 	}
-	for _, d := range l.datasets(u) {
+	for _, d := range l.datasets(u, from) {
 		if err := d.write(ctx, f, states, have, o); err != nil {
 			return err
 		}
@@ -306,10 +310,18 @@ func (d dataset) write(ctx context.Context, f *h5.File, states [][]float64, have
 		}
 		return h5.Write(f, d.path, []float64(nil), have+len(states), 0)
 	}
+	rows := d.rows(len(states))
+	if have > 0 && rows >= len(states) {
+		from := make([]float64, 0, len(states)*d.size())
+		for _, state := range states {
+			from = append(from, state[d.from:d.to]...)
+		}
+		o.count(len(from) * 8)
+		return h5.Append(f, d.path, from, have, d.dims...)
+	}
 	if err := need[float64](f, d.path, have, len(states), d.dims, o); err != nil {
 		return err
 	}
-	rows := d.rows(len(states))
 	var buffer []float64
 	for first := 0; first < len(states); first += rows {
 		if err := ctx.Err(); err != nil {
@@ -365,22 +377,72 @@ func writeGrowing[T h5.Element](f *h5.File, path string, v []T, have int, o *opt
 	if !o.extendible {
 		return h5.Write(f, path, v, len(v))
 	}
-	if err := need[T](f, path, have, len(v), nil, o); err != nil {
+	if have > 0 {
+		return h5.Append(f, path, v, have)
+	}
+	if err := need[T](f, path, 0, len(v), nil, o); err != nil {
 		return err
 	}
-	return h5.WriteSlab(f, path, v, []int{have}, []int{len(v)})
+	return h5.WriteSlab(f, path, v, []int{0}, []int{len(v)})
 }
 
-// writeTexts is writeGrowing for strings.
+// writeTexts is writeGrowing for strings. What grows has strings of one length, for those of
+// any length take 4 KiB for each time that the file is opened. A longer one makes all of them
+// be written anew.
 func writeTexts(f *h5.File, path string, v []string, have int, o *options) error {
 	o.count(len(v) * 8)
-	switch {
-	case !o.extendible:
+	if !o.extendible {
 		return f.WriteStrings(path, v, h5.Fixed)
-	case have == 0:
+	}
+	if have == 0 {
+		return createTexts(f, path, v)
+	}
+	info, err := f.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Variable {
+		return f.AppendStrings(path, v)
+	}
+	if longest(v) <= info.Length {
+		return f.AppendFixedStrings(path, v)
+	}
+	there, err := f.ReadStrings(path)
+	if err != nil {
+		return err
+	}
+	if err := f.Unlink(path); err != nil {
+		return err
+	}
+	return createTexts(f, path, slices.Concat(there, v))
+}
+
+const (
+	// leastTextBytes is the length of strings in a list that grows. It doubles until the
+	// longest fits, so that few writings anew are enough.
+	leastTextBytes = 16
+	// mostTextBytes is up to which length strings have one length: a list with a longer one
+	// has strings of any length, for every entry would take as much.
+	mostTextBytes = 256
+)
+
+func createTexts(f *h5.File, path string, v []string) error {
+	length := leastTextBytes
+	for length < longest(v) && length <= mostTextBytes {
+		length *= 2
+	}
+	if length > mostTextBytes {
 		return f.CreateStrings(path, v)
 	}
-	return f.AppendStrings(path, v)
+	return f.CreateFixedStrings(path, v, length)
+}
+
+func longest(v []string) int {
+	n := 0
+	for _, s := range v {
+		n = max(n, len(s))
+	}
+	return n
 }
 
 // shape of a field in C order, without the time.
@@ -582,6 +644,7 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 		return nil
 	}
 	var list []dataset
+	from := 0
 	for i := range s.Layout.Unknowns {
 		u := &s.Layout.Unknowns[i]
 		if u.Kind == Field {
@@ -594,11 +657,12 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 			}
 			continue
 		}
-		own, err := datasetsIn(f, &s.Layout, u)
+		own, err := datasetsIn(f, &s.Layout, u, from)
 		if err != nil {
 			return err
 		}
 		list = append(list, own...)
+		from += s.Layout.length(u)
 	}
 	// What the file doesn't simply have is read first: memory for a state is reserved
 	// when it is known that its numbers are there.
@@ -639,8 +703,8 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 
 // datasetsIn gives the datasets of an unknown as the file has them: where there is one
 // radius, one momentum grid may have been meant for all radii or for each.
-func datasetsIn(f *h5.File, l *Layout, u *Unknown) ([]dataset, error) {
-	list := l.datasets(u)
+func datasetsIn(f *h5.File, l *Layout, u *Unknown, from int) ([]dataset, error) {
+	list := l.datasets(u, from)
 	if u.Kind != Kinetic || len(list) != 1 || cells(l.R) != 1 {
 		return list, nil
 	}

@@ -46,20 +46,6 @@ func writeGroup(f *h5.File, path, kind string) error {
 
 func writeValue(f *h5.File, path string, value record.Value) error {
 	switch v := value.Any().(type) {
-	case bool:
-		return h5.Write(f, path, []bool{v})
-	case int64:
-		return h5.Write(f, path, []int64{v})
-	case uint64:
-		return h5.Write(f, path, []uint64{v})
-	case float64:
-		return h5.Write(f, path, []float64{v})
-	case string:
-		return f.WriteString(path, v)
-	case []string:
-		return f.WriteStrings(path, v, h5.Fixed)
-	case record.Array:
-		return writeArray(f, path, v)
 	case []record.Array:
 		if err := writeGroup(f, path, kindArrays); err != nil {
 			return err
@@ -75,7 +61,8 @@ func writeValue(f *h5.File, path string, value record.Value) error {
 	case []record.Record:
 		return writeRecords(f, path, v)
 	}
-	return in(f.Name(), path, ErrInput, "a %v can't be written", value.Kind())
+	_, err := storePlain(f, path, value, false)
+	return err
 }
 
 func writeRecords(f *h5.File, path string, list []record.Record) error {
@@ -96,30 +83,71 @@ func writeRecords(f *h5.File, path string, list []record.Record) error {
 }
 
 func writeArray(f *h5.File, path string, a record.Array) error {
+	_, err := storeArray(f, path, a, false)
+	return err
+}
+
+// storePlain writes a value that is one dataset: a new one, or with over set in the place
+// of one that is there. It reports false, and changes nothing, where that is of another
+// type or shape.
+func storePlain(f *h5.File, path string, value record.Value, over bool) (fits bool, err error) {
+	switch v := value.Any().(type) {
+	case bool:
+		return storeNumbers(f, path, []bool{v}, over)
+	case int64:
+		return storeNumbers(f, path, []int64{v}, over)
+	case uint64:
+		return storeNumbers(f, path, []uint64{v}, over)
+	case float64:
+		return storeNumbers(f, path, []float64{v}, over)
+	case string:
+		if over {
+			return f.OverwriteString(path, v)
+		}
+		return true, f.WriteString(path, v)
+	case []string:
+		if over {
+			return f.OverwriteStrings(path, v)
+		}
+		return true, f.WriteStrings(path, v, h5.Fixed)
+	case record.Array:
+		return storeArray(f, path, v, over)
+	}
+	return false, in(f.Name(), path, ErrInput, "a %v can't be written", value.Kind())
+}
+
+func storeNumbers[T h5.Element](f *h5.File, path string, v []T, over bool, dims ...int) (fits bool, err error) {
+	if over {
+		return h5.Overwrite(f, path, v, dims...)
+	}
+	return true, h5.Write(f, path, v, dims...)
+}
+
+func storeArray(f *h5.File, path string, a record.Array, over bool) (fits bool, err error) {
 	dims := a.Dims()
 	switch v := a.Data().(type) {
 	case []int8:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []int16:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []int32:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []int64:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []uint8:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []uint16:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []uint32:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []uint64:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []float32:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	case []float64:
-		return h5.Write(f, path, v, dims...)
+		return storeNumbers(f, path, v, over, dims...)
 	}
-	return in(f.Name(), path, ErrInput, "an array of %v can't be written", a.Type())
+	return false, in(f.Name(), path, ErrInput, "an array of %v can't be written", a.Type())
 }
 
 // A node is an object below a group that is being read.

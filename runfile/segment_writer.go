@@ -8,7 +8,6 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/record"
 )
 
 // errUnsynced is in the chain of errors that say that a segment has its new content,
@@ -259,43 +258,4 @@ func (w *segmentWriter) add(ctx context.Context, f *h5.File, add *Solution) erro
 		}
 	}
 	return writeStatistics(f, &add.Statistics, w.attempts, w.iterations, w.o)
-}
-
-// updateRecord makes a group that is a record another one. Only what comes after the
-// first difference is written again, so that the keys keep their order.
-func updateRecord(f *h5.File, path string, r record.Record) error {
-	old, err := readRecord(f, path)
-	if err != nil {
-		return err
-	}
-	before, after := old.Keys(), r.Keys()
-	same := 0
-	for ; same < min(len(before), len(after)) && before[same] == after[same]; same++ {
-		was, err := old.Get(before[same])
-		if err != nil {
-			return err
-		}
-		is, err := r.Get(after[same])
-		if err != nil {
-			return err
-		}
-		if !is.Equal(was) {
-			break
-		}
-	}
-	for _, key := range before[same:] {
-		if err := f.Unlink(h5.Join(path, key)); err != nil {
-			return err
-		}
-	}
-	for _, key := range after[same:] {
-		v, err := r.Get(key)
-		if err != nil {
-			return err
-		}
-		if err := writeValue(f, h5.Join(path, key), v); err != nil {
-			return err
-		}
-	}
-	return nil
 }

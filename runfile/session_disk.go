@@ -29,7 +29,7 @@ type disk struct {
 	lost       error  // it isn't known, and dir is relative to it
 	made       bool   // the directory is there, and can be written
 
-	checkpointTmp string // the working file of the checkpoint
+	writer *checkpointWriter // nil before the first checkpoint
 }
 
 func newDisk(dir, name string, log *slog.Logger) *disk {
@@ -215,38 +215,44 @@ func (d *disk) segment(number int) (segmentFile, error) {
 	return newSegmentWriter(d.dir, d.name, number, o), nil
 }
 
-func (d *disk) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
-	o, err := d.options()
-	if err == nil {
-		err = k.check()
+func (d *disk) checkpoints() (*checkpointWriter, error) {
+	if d.writer == nil {
+		o, err := d.options()
+		if err != nil {
+			return nil, err
+		}
+		d.writer = newCheckpointWriter(d.dir, d.name, o)
 	}
+	return d.writer, nil
+}
+
+func (d *disk) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
+	w, err := d.checkpoints()
 	if err != nil {
 		return err
 	}
-	return writeRotating(ctx, d.dir, d.name, k, o)
+	return w.write(ctx, k)
 }
 
 func (d *disk) reserveCheckpoint(ctx context.Context, k *Checkpoint) (place, error) {
-	o, err := d.options()
+	w, err := d.checkpoints()
 	if err != nil {
 		return place{}, err
 	}
-	p, err := reserveCheckpoint(ctx, d.dir, d.name, k, o)
-	d.checkpointTmp = p.Path
-	return p, err
+	return w.prepare(ctx, k, true)
 }
 
 func (d *disk) completeCheckpoint(ctx context.Context, k *Checkpoint, counts map[string]int64) error {
-	o, err := d.options()
+	w, err := d.checkpoints()
 	if err != nil {
 		return err
 	}
-	return completeCheckpoint(ctx, d.dir, d.name, d.checkpointTmp, k, counts, o)
+	return w.complete(ctx, k, counts)
 }
 
 func (d *disk) discardCheckpoint() error {
-	if d.checkpointTmp == "" {
+	if d.writer == nil {
 		return nil
 	}
-	return remove(d.fsys, d.checkpointTmp)
+	return d.writer.discard()
 }

@@ -29,9 +29,9 @@ func traceOf(ops []vfs.Op) string {
 }
 
 // checkPublished looks how a working file came to its path: it was synced so many times
-// after the last of it was written, then renamed, and then the directory was synced
+// after the last of it was written (placed: by others than HDF5), then renamed, and then the directory was synced
 // before anything else but old files was changed.
-func checkPublished(t *testing.T, ops []vfs.Op, path string, cells bool, syncs int) {
+func checkPublished(t *testing.T, ops []vfs.Op, path string, placed bool, syncs int) {
 	t.Helper()
 	ops = changes(ops)
 	tmp := temporary(path)
@@ -54,8 +54,8 @@ func checkPublished(t *testing.T, ops []vfs.Op, path string, cells bool, syncs i
 	if synced < syncs {
 		t.Errorf("%s is synced %d times between the last write and the rename, want %d:\n%s", tmp, synced, syncs, traceOf(ops[:at+1]))
 	}
-	if written != cells {
-		t.Errorf("cells are written: %v, want %v:\n%s", written, cells, traceOf(ops[:at+1]))
+	if written != placed {
+		t.Errorf("something is written to its place: %v, want %v:\n%s", written, placed, traceOf(ops[:at+1]))
 	}
 	after := slices.DeleteFunc(ops[at+1:], func(op vfs.Op) bool { return op.Kind == vfs.OpRemove })
 	if len(after) == 0 || after[0].Kind != vfs.OpSyncDir || after[0].Name != filepath.Dir(path) {
@@ -101,7 +101,7 @@ func TestFilesOfARunAreDurable(t *testing.T) {
 				syncs = 2
 			}
 			save()
-			for range 3 { // the first makes the files, the others replace them
+			for i := range 3 { // the first makes the files, the others replace them
 				begin := len(in.Ops())
 				s.Attempt(Attempt{Time: s.NextTime(), StepLength: 1, Accepted: true})
 				save()
@@ -110,7 +110,8 @@ func TestFilesOfARunAreDurable(t *testing.T) {
 				}
 				ops := in.Ops()[begin:]
 				checkPublished(t, ops, SegmentFile(dir, "run", 1), fields, syncs)
-				checkPublished(t, ops, CheckpointFile(dir, "run"), fields, syncs)
+				// The state of a checkpoint is written to its place from the second one on.
+				checkPublished(t, ops, CheckpointFile(dir, "run"), fields || i > 0, syncs)
 			}
 			begin := len(in.Ops())
 			s.Attempt(Attempt{Time: s.NextTime(), StepLength: 1, Accepted: true})

@@ -52,7 +52,13 @@ func (p *place) reserve(f *h5.File, u *Unknown, have int, o *options) error {
 	if err != nil {
 		return err
 	}
-	pieces, err := f.Pieces(path, have, 1)
+	return p.locate(f, u, have)
+}
+
+// locate notes where the file has a field's cells at one time.
+func (p *place) locate(f *h5.File, u *Unknown, state int) error {
+	path := h5.Join("unknowns", u.Name)
+	pieces, err := f.Pieces(path, state, 1)
 	if err != nil {
 		return err
 	}
