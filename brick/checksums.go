@@ -27,6 +27,7 @@ type Sum struct {
 // size is an error with [ErrSize] in its chain; a node that sees other files than
 // rank 0 is an error too. In files whose size is no multiple of 8 nothing is counted.
 func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, size int64) ([]Sum, error) {
+	ctx = waiting.Named(ctx, "brick.Checksums")
 	r := ranks{Comm: c}
 	jobs := unnamed(paths)
 	var err error

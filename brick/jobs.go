@@ -85,6 +85,7 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 // the files may be there, with anything in them; a file with parts may be longer, and has
 // anything in these parts, but nothing else has changed.
 func (p *Plan) Write(ctx context.Context, jobs []WriteJob) ([]Sum, error) {
+	ctx = waiting.Named(ctx, "Plan.Write")
 	ids := writeIDs(jobs)
 	var err error
 	for i, j := range jobs {
@@ -146,6 +147,7 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]Sum, er
 // or [ErrSize] in its chain. Errors are like those of [Plan.Write]; after one, any
 // part of the cells may have gone into the sinks.
 func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
+	ctx = waiting.Named(ctx, "Plan.Read")
 	ids := readIDs(jobs)
 	var err error
 	for i, j := range jobs {

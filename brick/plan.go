@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"math"
 	"slices"
 
@@ -84,6 +85,7 @@ type setting struct{ Name, Value string }
 // boxes are legal. Otherwise all ranks get the same error, with [ErrLayout] or
 // [ErrDisagree] in its chain. Nothing is created.
 func NewPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem Element, opts ...Option) (*Plan, error) {
+	ctx = waiting.Named(ctx, "NewPlan")
 	p, err := newPlan(ctx, c, size, box, elem, opts)
 	if err != nil {
 		return nil, fmt.Errorf("plan bricks: %w", err)

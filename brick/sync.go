@@ -24,6 +24,7 @@ import (
 // the same error on all ranks, also when a node sees other files than rank 0. A failed
 // fsync is final.
 func Durable(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string) error {
+	ctx = waiting.Named(ctx, "brick.Durable")
 	r := ranks{Comm: c}
 	jobs := unnamed(paths)
 	if onedir.IsChecked(ctx) {

@@ -27,16 +27,16 @@ type Comm struct {
 type place struct{ rank, size int }
 
 // link is what moves data between the ranks: MPI, or memory of one process. The
-// calls are named by op in error texts. Each of them waits at most for limit and
+// calls are named in error texts. Each of them waits at most for limit and
 // then returns an error that wraps ErrDead, now and on every later call.
 type link interface {
-	reduceInt64(op string, kind Op, v []int64, limit time.Duration) error
-	reduceFloat64(op string, kind Op, v []float64, limit time.Duration) error
-	broadcast(op string, root int, data []byte, limit time.Duration) ([]byte, error)
-	gather(op string, data []byte, limit time.Duration) ([][]byte, error)
-	sendRecv(op string, to int, send []byte, from int, recv []byte, tag int, limit time.Duration) error
-	split(op string, color, key int, limit time.Duration) (l link, rank, size int, err error)
-	splitNode(op string, limit time.Duration) (l link, rank, size int, err error)
+	reduceInt64(k call, kind Op, v []int64, limit time.Duration) error
+	reduceFloat64(k call, kind Op, v []float64, limit time.Duration) error
+	broadcast(k call, root int, data []byte, limit time.Duration) ([]byte, error)
+	gather(k call, data []byte, limit time.Duration) ([][]byte, error)
+	sendRecv(k call, to int, send []byte, from int, recv []byte, tag int, limit time.Duration) error
+	split(k call, color, key int, limit time.Duration) (l link, rank, size int, err error)
+	splitNode(k call, limit time.Duration) (l link, rank, size int, err error)
 	free() error
 	abort(code int)
 	handle() *mpi.Comm
@@ -145,7 +145,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 		return nil, fmt.Errorf("split: %w", ErrFreed)
 	}
 	c.calls.Add(1)
-	l, rank, size, err := c.link.split("Split", color, key, c.watch)
+	l, rank, size, err := c.link.split(call{name: "Split"}, color, key, c.watch)
 	return c.child("split", l, rank, size, err)
 }
 
@@ -161,7 +161,7 @@ func (c *Comm) SplitNode() (*Comm, error) {
 func (c *Comm) splitNode(ctx context.Context) (*Comm, error) {
 	c.calls.Add(1)
 	defer waiting.ForOthers(ctx).End()
-	l, rank, size, err := c.link.splitNode("SplitNode", c.WaitLimit(ctx))
+	l, rank, size, err := c.link.splitNode(called(ctx, "SplitNode"), c.WaitLimit(ctx))
 	return c.child("split by node", l, rank, size, err)
 }
 
@@ -244,8 +244,8 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 	}
 	c.calls.Add(1)
 	defer waiting.ForOthers(ctx).End()
-	limit := c.WaitLimit(ctx)
-	if linkErr := c.link.reduceInt64(op, Max, message, limit); linkErr != nil {
+	limit, k := c.WaitLimit(ctx), called(ctx, op)
+	if linkErr := c.link.reduceInt64(k, Max, message, limit); linkErr != nil {
 		return unreached(err, linkErr)
 	}
 	if message[0] == 0 {
@@ -256,7 +256,7 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 	if c.rank == root {
 		data = c.encodeError(err)
 	}
-	data, linkErr := c.link.broadcast(op+" on an error", root, data, limit)
+	data, linkErr := c.link.broadcast(k.onAnError(), root, data, limit)
 	if linkErr != nil {
 		return unreached(err, linkErr)
 	}
@@ -279,10 +279,11 @@ func cancelled(ctx context.Context) error {
 	return err
 }
 
-// unreached keeps the rank's own error beside that of the failed agreement.
+// unreached keeps the rank's own error beside that of the failed agreement, except
+// where that is one text on all ranks.
 func unreached(own, linkErr error) error {
 	linkErr = fmt.Errorf("agree: %w", linkErr)
-	if own == nil || errors.Is(own, ErrDead) {
+	if own == nil || errors.Is(own, ErrDead) || errors.Is(linkErr, ErrMismatch) {
 		return linkErr
 	}
 	return fmt.Errorf("%w (this rank's own error: %w)", linkErr, own)
@@ -299,7 +300,7 @@ func (c *Comm) Broadcast(ctx context.Context, root int, data []byte) ([]byte, er
 	}
 	c.calls.Add(1)
 	defer waiting.ForOthers(ctx).End()
-	data, err := c.link.broadcast("Broadcast", root, data, c.WaitLimit(ctx))
+	data, err := c.link.broadcast(called(ctx, "Broadcast"), root, data, c.WaitLimit(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("broadcast: %w", err)
 	}
@@ -314,7 +315,7 @@ func (c *Comm) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	}
 	c.calls.Add(1)
 	defer waiting.ForOthers(ctx).End()
-	all, err := c.link.gather("AllGather", data, c.WaitLimit(ctx))
+	all, err := c.link.gather(called(ctx, "AllGather"), data, c.WaitLimit(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("gather: %w", err)
 	}
@@ -332,7 +333,7 @@ func (c *Comm) AllReduceInt64(ctx context.Context, op Op, v []int64) error {
 	}
 	c.calls.Add(1)
 	defer waiting.ForOthers(ctx).End()
-	if err := c.link.reduceInt64("AllReduceInt64", op, v, c.WaitLimit(ctx)); err != nil {
+	if err := c.link.reduceInt64(called(ctx, "AllReduceInt64"), op, v, c.WaitLimit(ctx)); err != nil {
 		return fmt.Errorf("reduce: %w", err)
 	}
 	return nil
@@ -351,7 +352,7 @@ func (c *Comm) AllReduceFloat64(ctx context.Context, op Op, v []float64) error {
 	}
 	c.calls.Add(1)
 	defer waiting.ForOthers(ctx).End()
-	if err := c.link.reduceFloat64("AllReduceFloat64", op, v, c.WaitLimit(ctx)); err != nil {
+	if err := c.link.reduceFloat64(called(ctx, "AllReduceFloat64"), op, v, c.WaitLimit(ctx)); err != nil {
 		return fmt.Errorf("reduce: %w", err)
 	}
 	return nil
@@ -378,7 +379,7 @@ func (c *Comm) SendRecv(ctx context.Context, to int, send []byte, from int, recv
 		return fmt.Errorf("send and receive: tag %d is not in 0 to 32767", tag)
 	}
 	defer waiting.ForOthers(ctx).End()
-	if err := c.link.sendRecv("SendRecv", to, send, from, recv, tag, c.WaitLimit(ctx)); err != nil {
+	if err := c.link.sendRecv(called(ctx, "SendRecv"), to, send, from, recv, tag, c.WaitLimit(ctx)); err != nil {
 		return fmt.Errorf("send to %d, receive from %d, tag %d: %w", to, from, tag, err)
 	}
 	return nil

@@ -17,7 +17,8 @@ var (
 	ErrDead = mpi.ErrDead
 
 	// ErrMismatch says that ranks called different collectives, or the same one
-	// with contradicting arguments. Detected in groups of Run only.
+	// with contradicting arguments: another length or another root. The text is the
+	// same on all ranks. The communicator is of no more use.
 	ErrMismatch = errors.New("ranks called different collectives")
 
 	// ErrLeft says that a rank of a Run group returned before the others were

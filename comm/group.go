@@ -174,7 +174,7 @@ func (g *group) meet(rank int, op string, limit time.Duration, in any, finish fu
 	}
 	if r.op != op || r.came[rank] {
 		first := slices.Index(r.came, true)
-		g.die(fmt.Errorf("%w: %w: rank %d called %s, rank %d called %s", ErrDead, ErrMismatch, first, r.op, rank, op))
+		g.die(mismatch(first, r.op, rank, op))
 		defer j.mu.Unlock()
 		return nil, g.dead
 	}
@@ -217,9 +217,8 @@ type seat struct {
 	rank int
 }
 
-func reduce[T int64 | float64](s *seat, op string, kind Op, v []T, limit time.Duration, combine func(a, b T) T) error {
-	op = fmt.Sprintf("%s (%v of %d)", op, kind, len(v))
-	out, err := s.g.meet(s.rank, op, limit, slices.Clone(v), func(in []any) []any {
+func reduce[T int64 | float64](s *seat, k call, kind Op, v []T, limit time.Duration, combine func(a, b T) T) error {
+	out, err := s.g.meet(s.rank, k.reduction(kind, len(v)), limit, slices.Clone(v), func(in []any) []any {
 		total := slices.Clone(in[0].([]T))
 		for _, other := range in[1:] {
 			for i, x := range other.([]T) {
@@ -235,8 +234,8 @@ func reduce[T int64 | float64](s *seat, op string, kind Op, v []T, limit time.Du
 	return nil
 }
 
-func (s *seat) reduceInt64(op string, kind Op, v []int64, limit time.Duration) error {
-	return reduce(s, op, kind, v, limit, func(a, b int64) int64 {
+func (s *seat) reduceInt64(k call, kind Op, v []int64, limit time.Duration) error {
+	return reduce(s, k, kind, v, limit, func(a, b int64) int64 {
 		switch kind {
 		case Min:
 			return min(a, b)
@@ -251,8 +250,8 @@ func (s *seat) reduceInt64(op string, kind Op, v []int64, limit time.Duration) e
 	})
 }
 
-func (s *seat) reduceFloat64(op string, kind Op, v []float64, limit time.Duration) error {
-	return reduce(s, op, kind, v, limit, func(a, b float64) float64 {
+func (s *seat) reduceFloat64(k call, kind Op, v []float64, limit time.Duration) error {
+	return reduce(s, k, kind, v, limit, func(a, b float64) float64 {
 		switch kind {
 		case Min:
 			return min(a, b)
@@ -263,13 +262,12 @@ func (s *seat) reduceFloat64(op string, kind Op, v []float64, limit time.Duratio
 	})
 }
 
-func (s *seat) broadcast(op string, root int, data []byte, limit time.Duration) ([]byte, error) {
-	op = fmt.Sprintf("%s from %d", op, root)
+func (s *seat) broadcast(k call, root int, data []byte, limit time.Duration) ([]byte, error) {
 	var in []byte
 	if s.rank == root {
 		in = slices.Clone(data)
 	}
-	out, err := s.g.meet(s.rank, op, limit, in, func(in []any) []any {
+	out, err := s.g.meet(s.rank, k.broadcast(root), limit, in, func(in []any) []any {
 		return slices.Repeat([]any{in[root]}, len(in))
 	})
 	if err != nil || s.rank == root {
@@ -278,8 +276,8 @@ func (s *seat) broadcast(op string, root int, data []byte, limit time.Duration) 
 	return slices.Clone(out.([]byte)), nil
 }
 
-func (s *seat) gather(op string, data []byte, limit time.Duration) ([][]byte, error) {
-	out, err := s.g.meet(s.rank, op, limit, slices.Clone(data), func(in []any) []any {
+func (s *seat) gather(k call, data []byte, limit time.Duration) ([][]byte, error) {
+	out, err := s.g.meet(s.rank, k.text(), limit, slices.Clone(data), func(in []any) []any {
 		return slices.Repeat([]any{in}, len(in))
 	})
 	if err != nil {
@@ -292,7 +290,7 @@ func (s *seat) gather(op string, data []byte, limit time.Duration) ([][]byte, er
 	return all, nil
 }
 
-func (s *seat) sendRecv(op string, to int, send []byte, from int, recv []byte, tag int, limit time.Duration) error {
+func (s *seat) sendRecv(k call, to int, send []byte, from int, recv []byte, tag int, limit time.Duration) error {
 	g, j := s.g, s.g.job
 	j.mu.Lock()
 	if g.dead != nil {
@@ -326,7 +324,7 @@ func (s *seat) sendRecv(op string, to int, send []byte, from int, recv []byte, t
 			return g.dead
 		}
 		if _, gone := j.left[g.members[from]]; gone {
-			g.die(g.gone(op, from))
+			g.die(g.gone(k.text(), from))
 			continue
 		}
 		arrival := g.arrival
@@ -334,14 +332,14 @@ func (s *seat) sendRecv(op string, to int, send []byte, from int, recv []byte, t
 		arrived := wait.Wait(arrival)
 		j.mu.Lock()
 		if !arrived && len(g.mail[r]) == 0 {
-			g.die(fmt.Errorf("%w: waited %v in %s for rank %d", ErrDead, limit, op, from))
+			g.die(fmt.Errorf("%w: waited %v in %s for rank %d", ErrDead, limit, k.text(), from))
 		}
 	}
 }
 
-func (s *seat) split(op string, color, key int, limit time.Duration) (link, int, int, error) {
+func (s *seat) split(k call, color, key int, limit time.Duration) (link, int, int, error) {
 	type place struct{ color, key, rank int }
-	out, err := s.g.meet(s.rank, op, limit, place{color, key, s.rank}, func(in []any) []any {
+	out, err := s.g.meet(s.rank, k.text(), limit, place{color, key, s.rank}, func(in []any) []any {
 		places := make([]place, len(in))
 		for i := range in {
 			places[i] = in[i].(place)
@@ -372,8 +370,8 @@ func (s *seat) split(op string, color, key int, limit time.Duration) (link, int,
 	return sub, sub.rank, len(sub.g.members), nil
 }
 
-func (s *seat) splitNode(op string, limit time.Duration) (link, int, int, error) {
-	return s.split(op, 0, 0, limit)
+func (s *seat) splitNode(k call, limit time.Duration) (link, int, int, error) {
+	return s.split(k, 0, 0, limit)
 }
 
 func (s *seat) free() error { return nil }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
 )
@@ -80,51 +79,3 @@ func launchedRanks(getenv func(string) string) (name string, ranks int) {
 	}
 	return "", 0
 }
-
-// mpiLink is a link over MPI.
-type mpiLink struct{ m *mpi.Comm }
-
-func overMPI(m *mpi.Comm, s settings) *Comm {
-	return &Comm{link: mpiLink{m}, rank: m.Rank(), size: m.Size(), settings: s}
-}
-
-func (l mpiLink) reduceInt64(op string, kind Op, v []int64, limit time.Duration) error {
-	return l.m.AllReduceInt64(mpi.Op(kind), v, limit)
-}
-
-func (l mpiLink) reduceFloat64(op string, kind Op, v []float64, limit time.Duration) error {
-	return l.m.AllReduceFloat64(mpi.Op(kind), v, limit)
-}
-
-func (l mpiLink) broadcast(op string, root int, data []byte, limit time.Duration) ([]byte, error) {
-	return l.m.Broadcast(root, data, limit)
-}
-
-func (l mpiLink) gather(op string, data []byte, limit time.Duration) ([][]byte, error) {
-	return l.m.AllGather(data, limit)
-}
-
-func (l mpiLink) sendRecv(op string, to int, send []byte, from int, recv []byte, tag int, limit time.Duration) error {
-	return l.m.SendRecv(to, send, from, recv, tag, limit)
-}
-
-func (l mpiLink) split(op string, color, key int, limit time.Duration) (link, int, int, error) {
-	return wrapSplit(l.m.Split(color, key, limit))
-}
-
-func (l mpiLink) splitNode(op string, limit time.Duration) (link, int, int, error) {
-	return wrapSplit(l.m.SplitNode(limit))
-}
-
-func wrapSplit(m *mpi.Comm, err error) (link, int, int, error) {
-	if m == nil || err != nil {
-		return nil, 0, 0, err
-	}
-	return mpiLink{m}, m.Rank(), m.Size(), nil
-}
-
-func (l mpiLink) free() error { return l.m.Free() }
-
-func (l mpiLink) abort(code int) { l.m.Abort(code) }
-
-func (l mpiLink) handle() *mpi.Comm { return l.m }

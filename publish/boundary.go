@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 )
@@ -85,6 +86,7 @@ func (e *BoundaryRanksError) Is(target error) bool { return target == ErrBoundar
 // [*BoundaryRanksError] where a hook didn't return the same on all of them.
 // [SaveBundle] does this by itself; it is for callers of [Directory].
 func BoundaryRecords(ctx context.Context, c *comm.Comm, boundaries []Boundary) ([]BoundaryRecord, error) {
+	ctx = waiting.Named(ctx, "BoundaryRecords")
 	if err := agreeCount(ctx, c, wantedBoundaries, lengthOrNil(boundaries)); err != nil {
 		return nil, err
 	}
@@ -106,6 +108,7 @@ func BoundaryRecords(ctx context.Context, c *comm.Comm, boundaries []Boundary) (
 // restore conditions without state; one with state returns its error.
 // [LoadBundle] does this by itself; it is for callers with metadata only.
 func RestoreBoundaries(ctx context.Context, c *comm.Comm, records []BoundaryRecord, boundaries []Boundary) error {
+	ctx = waiting.Named(ctx, "RestoreBoundaries")
 	if err := agreeCount(ctx, c, wantedBoundaries, lengthOrNil(boundaries)); err != nil {
 		return err
 	}

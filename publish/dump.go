@@ -58,6 +58,7 @@ type Dumps struct {
 // of this process has it, and fails when it lists other files that are there. A step
 // whose file is gone or has another size leaves it, which is logged.
 func NewDumps(ctx context.Context, c *comm.Comm, template string, fields []field.Named, opts ...Option) (*Dumps, error) {
+	ctx = waiting.Named(ctx, "NewDumps")
 	o, err := newOptions(opts)
 	d := &Dumps{c: c, o: o, fields: slices.Clone(fields)}
 	if d.o.plans == nil {
@@ -140,6 +141,7 @@ func (d *Dumps) Close() {
 // After an error the dumps of this increment are undefined, and the XDMF file doesn't
 // list them.
 func (d *Dumps) Write(ctx context.Context, increment int64, time float64, fields ...field.Named) ([]string, error) {
+	ctx = waiting.Named(ctx, "Dumps.Write")
 	list, err := d.standIn(fields)
 	switch {
 	case increment < 0:
@@ -184,6 +186,7 @@ func (d *Dumps) Write(ctx context.Context, increment int64, time float64, fields
 // Without it the first [Dumps.Write] takes out what lies at or after its own increment
 // or time, and steps of the branch that was left stay where they lie before that.
 func (d *Dumps) Rewind(ctx context.Context, increment int64) error {
+	ctx = waiting.Named(ctx, "Dumps.Rewind")
 	entries := []entry{
 		{pathEntry, strconv.Quote(d.template.text)},
 		{"the increment", strconv.FormatInt(increment, 10)},

@@ -75,6 +75,7 @@ type Loaded struct {
 // domain, [ErrBoundary] when a boundary condition can't be restored, and those of
 // [Inspect] and [ErrChecksum] when the bundle is damaged or none.
 func LoadBundle(ctx context.Context, c *comm.Comm, dir string, want Request, opts ...Option) (*Loaded, error) {
+	ctx = waiting.Named(ctx, "LoadBundle")
 	o, err := newOptions(opts)
 	l := &load{c: c, o: o, dir: dir, want: want}
 	loaded, err := l.run(ctx, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // Moving is a boundary condition with state: it follows a front that moves
@@ -158,6 +159,7 @@ func (b *Moving) buffer() {
 // reduction of as many numbers as the domain has columns. The outcome depends on
 // the cells only, not on how they are spread over ranks.
 func (b *Moving) Advance(ctx context.Context, c *comm.Comm) error {
+	ctx = waiting.Named(ctx, "Moving.Advance")
 	b.buffer()
 	if err := c.AllReduceFloat64(ctx, comm.Max, b.columns); err != nil {
 		return fmt.Errorf("moving boundary: %w", err)

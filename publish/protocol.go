@@ -456,6 +456,7 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 // is missing ([comm.ErrDead]) nothing is said about dir.
 func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	write func(ctx context.Context, fieldsDir string) error, opts ...Option) error {
+	ctx = waiting.Named(ctx, "Directory")
 	o, err := newOptions(opts)
 	p, perr := newPublication(c, dir, meta, o)
 	p.meta.FormatVersion, p.meta.Writer = formatVersion, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // State is an accepted state of a solver: what a bundle is made of. All ranks
@@ -39,6 +40,7 @@ type State struct {
 // recomputed. The errors are those of [Directory]. The plan and its memory are made
 // for this call, unless [Reuse] says otherwise.
 func SaveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts ...Option) error {
+	ctx = waiting.Named(ctx, "SaveBundle")
 	return named("publish", dir, saveBundle(ctx, c, dir, s, opts))
 }
 

@@ -98,6 +98,7 @@ func (l savedState) is(s State) bool {
 // Relative paths of the configuration are relative to the working directory of rank 0 at
 // this call: a later change of it changes nothing.
 func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (*Service, error) {
+	ctx = waiting.Named(ctx, "NewService")
 	s := &Service{c: c, cfg: cfg, opts: opts, last: savedState{increment: -1}, now: time.Now}
 	var err error
 	s.o, err = newOptions(opts)
@@ -206,6 +207,7 @@ const (
 // the wall time says so, or when any rank got a signal. It sends one small
 // message, and none at all when only Every is configured.
 func (s *Service) MaybeSave(ctx context.Context, v Solver) (Outcome, error) {
+	ctx = waiting.Named(ctx, "Service.MaybeSave")
 	var out Outcome
 	k := s.cfg.Checkpoint
 	if k.off() {
@@ -283,6 +285,7 @@ func (s *Service) reason(flags int64) string {
 // A service that is off holds its directory from its first Save on: that one waits for
 // the directory and may be refused, as NewService does and is for others.
 func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
+	ctx = waiting.Named(ctx, "Service.Save")
 	if s.cfg.Checkpoint.Directory == "" {
 		return "", fmt.Errorf("checkpoint: %w: no checkpoint.directory is configured", ErrInput)
 	}
@@ -425,6 +428,7 @@ func (s *Service) warnSpace(path string) {
 // Load restores the solver from the bundle at path: fields, clock, result counter
 // and boundary conditions. A rejection leaves all of them as they were.
 func (s *Service) Load(ctx context.Context, path string, v Solver) (*Loaded, error) {
+	ctx = waiting.Named(ctx, "Service.Load")
 	loaded, err := LoadBundle(ctx, s.c, path, Request{
 		Fields:     v.Fields,
 		Method:     v.Method,

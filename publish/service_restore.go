@@ -36,6 +36,7 @@ import (
 // renamed to step_N.superseded instead. An error leaves the solver as it was,
 // unless its chain has [ErrFieldsUndefined].
 func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
+	ctx = waiting.Named(ctx, "Service.Restore")
 	var loaded *Loaded
 	err := s.agreePolicies(ctx, v)
 	if err != nil {

@@ -364,6 +364,7 @@ func (s *Session) saveIsDue() bool {
 // the files are as the last checkpoint left them, and the run can be resumed from it. A
 // cancelled context loses no state.
 func (s *Session) SaveState(ctx context.Context, state []float64) error {
+	ctx = waiting.Named(ctx, "a call of a Session")
 	if !s.saveIsDue() && s.broken == nil && s.lost == nil && !s.ended {
 		return nil
 	}
@@ -464,6 +465,7 @@ func (s *Session) usable(state []float64) error {
 // An error of writing leaves the session as it was: the next call tries again. What
 // becomes of saved states of fields then is said at SaveState.
 func (s *Session) Checkpoint(ctx context.Context, state []float64, stepper func() (record.Record, error)) (Outcome, error) {
+	ctx = waiting.Named(ctx, "a call of a Session")
 	out, err := s.checkpoint(ctx, state, stepper)
 	if err != nil {
 		err = fmt.Errorf("checkpoint of run %s: %w", s.cfg.Name, err)
@@ -673,6 +675,7 @@ func (s *Session) writeSegment(ctx context.Context) error {
 // from its work. After a wrong call it writes what the segment has had before, and
 // returns the error of that call.
 func (s *Session) Close(ctx context.Context) error {
+	ctx = waiting.Named(ctx, "a call of a Session")
 	if s.closed {
 		return nil
 	}

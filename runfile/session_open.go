@@ -55,6 +55,7 @@ import (
 // The lock against other runs is given up by Close, and by the end of the process in
 // any case. Where the filesystem has no working locks that is a warning.
 func Open(ctx context.Context, c *comm.Comm, cfg Config) (*Session, error) {
+	ctx = waiting.Named(ctx, "runfile.Open")
 	return open(ctx, c, cfg, nil, time.Now)
 }
 

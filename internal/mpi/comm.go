@@ -87,6 +87,63 @@ static int fs_start_reduce(fs_comm *c, int n, int is_float, int op) {
 		fs_op(op), c->comm, &c->req[0]);
 }
 
+// Every collective call begins with a message of this one type, and its reduction: so
+// ranks in different calls find that out from the message itself. Its numbers are a
+// digest and its complement, of which the maxima are those of one rank only where all are
+// equal, the reduction of the words, and the words.
+
+enum { fs_head = 3, fs_words = 61, fs_length = fs_head + fs_words };
+
+static MPI_Datatype fs_message_type;
+static MPI_Op       fs_message_op;
+
+static void fs_combine(void *in, void *inout, int *messages, MPI_Datatype *type) {
+	for (int m = 0; m < *messages; m++) {
+		int64_t *a = (int64_t *)in + m * fs_length, *b = (int64_t *)inout + m * fs_length;
+		int64_t how = b[2];
+		for (int i = 0; i < 2; i++)
+			if (a[i] > b[i]) b[i] = a[i];
+		if (a[2] != how) continue; // the digests differ too
+		for (int i = fs_head; i < fs_length; i++) {
+			double x, y;
+			memcpy(&x, &a[i], 8);
+			memcpy(&y, &b[i], 8);
+			switch (how) {
+			case 0: b[i] = (int64_t)((uint64_t)a[i] + (uint64_t)b[i]); continue;
+			case 1: if (a[i] < b[i]) b[i] = a[i]; continue;
+			case 2: if (a[i] > b[i]) b[i] = a[i]; continue;
+			case 3: b[i] ^= a[i]; continue;
+			case 4: b[i] |= a[i]; continue;
+			case 16: y += x; break;
+			case 17: y = x < y ? x : y; break;
+			case 18: y = x > y ? x : y; break;
+			}
+			memcpy(&b[i], &y, 8);
+		}
+	}
+}
+
+// Whoever finalizes MPI, at its beginning the attributes of MPI_COMM_SELF are deleted.
+static int fs_free_message(MPI_Comm comm, int key, void *value, void *extra) {
+	MPI_Op_free(&fs_message_op);
+	return MPI_Type_free(&fs_message_type);
+}
+
+static int fs_make_message(void) {
+	int key;
+	int ec = MPI_Type_contiguous(fs_length, MPI_INT64_T, &fs_message_type);
+	if (ec == MPI_SUCCESS) ec = MPI_Type_commit(&fs_message_type);
+	if (ec == MPI_SUCCESS) ec = MPI_Op_create(fs_combine, 1, &fs_message_op);
+	if (ec == MPI_SUCCESS) ec = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, fs_free_message, &key, NULL);
+	if (ec == MPI_SUCCESS) ec = MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	if (ec == MPI_SUCCESS) ec = MPI_Comm_free_keyval(&key);
+	return ec;
+}
+
+static int fs_start_message(fs_comm *c) {
+	return MPI_Iallreduce(c->buf, c->buf + 8 * fs_length, 1, fs_message_type, fs_message_op, c->comm, &c->req[0]);
+}
+
 static int fs_start_broadcast(fs_comm *c, int n, int root) {
 	return MPI_Ibcast(c->buf, n, MPI_BYTE, root, c->comm, &c->req[0]);
 }
@@ -347,6 +404,9 @@ func start() error {
 		return failure("MPI_Query_thread", ec)
 	}
 	library.multiple = level >= C.fs_thread_multiple()
+	if ec := C.fs_make_message(); ec != C.MPI_SUCCESS {
+		return failure("MPI_Op_create", ec)
+	}
 	library.ready = true
 	return nil
 }
@@ -658,6 +718,42 @@ func reduce[T int64 | float64](c *Comm, op Op, v []T, isFloat C.int, limit time.
 	return nil
 }
 
+// Exchange reduces words, at most MessageWords of them, in place; those of floats are their
+// bits. The message has one length, whatever is in it, and the result is true where all
+// ranks gave the same digest. Otherwise words are undefined on return: the ranks are in
+// different calls. Collective.
+func (c *Comm) Exchange(digest uint64, op Op, floats bool, words []int64, limit time.Duration) (same bool, err error) {
+	enter()
+	defer leave()
+	const length = 8 * C.fs_length
+	buf, err := c.room(2 * length)
+	if err != nil {
+		return false, err
+	}
+	message := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(buf))), 2*C.fs_length)
+	clear(message)
+	message[0], message[1], message[2] = int64(digest), ^int64(digest), int64(op)
+	if floats {
+		message[2] += 16
+	}
+	copy(message[C.fs_head:C.fs_length], words)
+	err = c.do("MPI_Iallreduce", limit, func() C.int { return C.fs_start_message(c.c) })
+	if err != nil {
+		return false, err
+	}
+	message = message[C.fs_length:]
+	copy(words, message[C.fs_head:])
+	return message[0] == ^message[1], nil
+}
+
+// Stop ends the communicator's use, with the error that later calls return. Nothing is
+// pending on it.
+func (c *Comm) Stop(why error) {
+	if c.dead == nil {
+		c.dead = why
+	}
+}
+
 // Broadcast gives root's data to all ranks. Collective.
 func (c *Comm) Broadcast(root int, data []byte, limit time.Duration) ([]byte, error) {
 	enter()
@@ -738,6 +834,31 @@ func (c *Comm) AllGather(data []byte, limit time.Duration) ([][]byte, error) {
 		if err := c.gather(mine, lengths, pieces, limit); err != nil {
 			return nil, err
 		}
+	}
+	return all, nil
+}
+
+// GatherShort is AllGather of data that are known to have at most longest bytes on all
+// ranks: one message, where they are short enough for the buffer.
+func (c *Comm) GatherShort(data []byte, longest int, limit time.Duration) ([][]byte, error) {
+	size := c.Size()
+	if 8+longest > chunk/size {
+		return c.AllGather(data, limit)
+	}
+	enter()
+	defer leave()
+	mine := make([]byte, 8+longest)
+	binary.NativeEndian.PutUint64(mine, uint64(len(data)))
+	copy(mine[8:], data)
+	all := make([][]byte, size)
+	for i := range all {
+		all[i] = make([]byte, len(mine))
+	}
+	if err := c.gather(mine, slices.Repeat([]int{len(mine)}, size), all, limit); err != nil {
+		return nil, err
+	}
+	for i, piece := range all {
+		all[i] = piece[8:][:binary.NativeEndian.Uint64(piece)]
 	}
 	return all, nil
 }

@@ -59,6 +59,14 @@ func (c *Comm) AllReduceFloat64(op Op, v []float64, limit time.Duration) error {
 	return ErrUnavailable
 }
 
+// Exchange fails.
+func (c *Comm) Exchange(digest uint64, op Op, floats bool, words []int64, limit time.Duration) (same bool, err error) {
+	return false, ErrUnavailable
+}
+
+// Stop has nothing to stop.
+func (c *Comm) Stop(why error) {}
+
 // Broadcast fails.
 func (c *Comm) Broadcast(root int, data []byte, limit time.Duration) ([]byte, error) {
 	return nil, ErrUnavailable
@@ -66,6 +74,11 @@ func (c *Comm) Broadcast(root int, data []byte, limit time.Duration) ([]byte, er
 
 // AllGather fails.
 func (c *Comm) AllGather(data []byte, limit time.Duration) ([][]byte, error) {
+	return nil, ErrUnavailable
+}
+
+// GatherShort fails.
+func (c *Comm) GatherShort(data []byte, longest int, limit time.Duration) ([][]byte, error) {
 	return nil, ErrUnavailable
 }
 

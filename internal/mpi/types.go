@@ -14,6 +14,9 @@ const (
 	BitOr
 )
 
+// MessageWords is how many numbers one message of Exchange carries.
+const MessageWords = 61
+
 // MaxRound is the most bytes that one collective file call moves per rank. Above
 // 2 GiB counts overflow inside the libraries; callers go in rounds.
 const MaxRound = 1 << 30

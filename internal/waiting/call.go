@@ -68,10 +68,13 @@ func Begin(ctx context.Context, log *slog.Logger, rank int, name string) (contex
 
 // Apart returns a context that carries no call: for what a call lets its caller do.
 func Apart(ctx context.Context) context.Context {
-	if callOf(ctx) == nil {
-		return ctx
+	if callOf(ctx) != nil {
+		ctx = context.WithValue(ctx, callKey{}, (*Call)(nil))
 	}
-	return context.WithValue(ctx, callKey{}, (*Call)(nil))
+	if Name(ctx) != "" {
+		ctx = context.WithValue(ctx, nameKey{}, "")
+	}
+	return ctx
 }
 
 // An Activity is something that a rank is doing in a call. The zero Activity is none.
