@@ -95,6 +95,14 @@ func (j job) called() string {
 	return j.Name
 }
 
+// named is the job's name with its file, for a call that nobody can look into.
+func (j job) named() string {
+	if j.Name == "" {
+		return j.Path
+	}
+	return j.Name + " in " + j.Path
+}
+
 // label is the job's name in errors.
 func (j job) label() string {
 	if j.Name == "" {

@@ -87,9 +87,11 @@ func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error 
 // on with empty contributions, for MPI-IO gives the others no way to go on
 // without it.
 func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(f *mpi.File, i int, buf []byte, first int64) error) error {
-	if err := p.c.Agree(ctx, p.tryOpen(ctx, op, jobs)); err != nil {
+	release, err := p.c.filesTurn(ctx, p.tryOpen(ctx, op, jobs))
+	if err != nil {
 		return err
 	}
+	defer release()
 	var failed error
 	hints := p.hints(op == "write")
 	start := 0
@@ -109,7 +111,7 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 				if failed != nil {
 					buf = nil
 				}
-				step := waiting.Doing(ctx, op, batch[k].called())
+				step := waiting.Doing(ctx, op, batch[k].named())
 				err := move(f, start+k, buf, first)
 				step.End()
 				if failed == nil {
@@ -118,7 +120,7 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 			})
 		}
 		for k, f := range files {
-			step := waiting.Doing(ctx, "close", batch[k].called())
+			step := waiting.Doing(ctx, "close", batch[k].named())
 			err := f.Close()
 			step.End()
 			if failed == nil {
@@ -182,7 +184,7 @@ func (p *Plan) openAll(ctx context.Context, op string, batch []job, hints map[st
 	for k, j := range batch {
 		// Every rank opens every file, whatever came before: both calls are
 		// collective.
-		step := waiting.Doing(ctx, "open", j.called())
+		step := waiting.Doing(ctx, "open", j.named())
 		f, err := p.c.Handle().OpenFile(j.Path, op == "write", hints)
 		if err == nil {
 			files[k] = f

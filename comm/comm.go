@@ -49,6 +49,7 @@ type Option func(*settings) error
 type settings struct {
 	watch time.Duration // for ranks that don't come
 	work  time.Duration // for ranks that have come and are at work
+	hang  time.Duration // for the library's calls on files; 0 is none
 }
 
 var defaults = settings{watch: defaultWatch, work: waiting.None}
@@ -194,6 +195,9 @@ func (c *Comm) child(what string, l link, rank, size int, err error) (*Comm, err
 	}
 	if l == nil {
 		return nil, nil
+	}
+	if m := l.handle(); m != nil {
+		m.SetHangLimit(c.hang)
 	}
 	return &Comm{link: l, rank: rank, size: size, settings: c.settings}, nil
 }

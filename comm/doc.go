@@ -27,7 +27,8 @@
 // there, it goes on with a context of [Comm.AtWork], under which waits have no limit
 // unless [WorkLimit] sets one. This module's packages do that, and log a warning
 // every so often about what takes long. Callbacks of a solver, and the agreements
-// after them, have the watch again ([Comm.Watched]), for a solver may hang.
+// after them, have the watch again ([Comm.Watched]), for a solver may hang. A call of the
+// MPI library on a file can't be left at all; [HangLimit] ends the job then, if asked for.
 //
 // Time counts for a wait only while the rank that waits is running. A job that was
 // suspended as a whole goes on when it is continued, however long that took.
@@ -49,13 +50,17 @@
 //	one rank:     Self, Rank, Size, Collectives, Fortran, Handle, Abort, Register, Protect,
 //	              AtWork, Watched, WaitLimit, WatchLimit
 //
-// All ranks make the collective calls of one communicator in the same order. A
-// group of [Run] detects where they don't and fails; MPI may hang or mix data.
+// All ranks make the collective calls of one communicator in the same order. Ranks that
+// don't are found out: each call begins with a message of one length that names it, and
+// the call of this module that it is a part of. All of them get an error that wraps
+// [ErrMismatch], with one text that names both calls, and the communicator is of no more
+// use. SendRecv has no such message.
 //
 // # Concurrency
 //
 // One goroutine at a time uses a Comm. Different communicators may be used at
 // the same time: where MPI did not grant MPI_THREAD_MULTIPLE their calls take
-// turns. A host program that initialised MPI with less than
+// turns, and calls that block, as those on files with MPICH, take turns on all ranks in
+// the same order. A host program that initialised MPI with less than
 // MPI_THREAD_SERIALIZED calls from its one thread for MPI.
 package comm

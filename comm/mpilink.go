@@ -19,6 +19,7 @@ type mpiLink struct {
 }
 
 func overMPI(m *mpi.Comm, s settings) *Comm {
+	m.SetHangLimit(s.hang)
 	return &Comm{link: &mpiLink{m: m}, rank: m.Rank(), size: m.Size(), settings: s}
 }
 

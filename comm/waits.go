@@ -44,6 +44,21 @@ func WorkLimit(d time.Duration) Option {
 	}
 }
 
+// HangLimit ends the job when a call of the MPI library on a file, which can't be left, has
+// not returned on this rank after d. What hangs is on standard error then. There is no
+// limit by default: a parallel filesystem may stall for many minutes and come back. The
+// log has a warning about such a call every so often in any case. Time in which the rank
+// was stopped itself doesn't count.
+func HangLimit(d time.Duration) Option {
+	return func(s *settings) error {
+		if d <= 0 {
+			return fmt.Errorf("hang limit: %v is not positive", d)
+		}
+		s.hang = d
+		return nil
+	}
+}
+
 // workKey is the key of what a context says of the waits on a communicator: whether
 // its ranks are known to be at work.
 type workKey struct{ c *Comm }

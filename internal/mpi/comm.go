@@ -78,10 +78,6 @@ static MPI_Op fs_op(int op) {
 
 // The starters. Each fills req; fs_test says when they have ended.
 
-static int fs_start_barrier(fs_comm *c) {
-	return MPI_Ibarrier(c->comm, &c->req[0]);
-}
-
 static int fs_start_reduce(fs_comm *c, int n, int is_float, int op) {
 	return MPI_Iallreduce(c->buf, c->buf + 8 * (size_t)n, n, is_float ? MPI_DOUBLE : MPI_INT64_T,
 		fs_op(op), c->comm, &c->req[0]);
@@ -352,6 +348,7 @@ type Comm struct {
 	c    *C.fs_comm // nil after Free
 	empi *empi.Comm
 	dead error
+	hang time.Duration // how long a blocking call on a file may take; 0 is no limit
 }
 
 // Implementation names the library and its version, such as "openmpi 4.1.4".
@@ -467,9 +464,11 @@ func duplicate(h C.MPI_Comm, limit time.Duration) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := parent.do("MPI_Ibarrier", limit, func() C.int { return C.fs_start_barrier(parent.c) }); err != nil {
+	release, err := parent.meet(limit)
+	if err != nil {
 		return nil, err // the request may still be pending, so parent.c stays
 	}
+	defer release()
 	C.fs_comm_delete(parent.c)
 	var dup C.MPI_Comm
 	if ec := C.MPI_Comm_dup(h, &dup); ec != C.MPI_SUCCESS {
@@ -571,8 +570,16 @@ func (c *Comm) CompareFortran(handle int) (Relation, error) {
 	return Relation(r), nil
 }
 
+// SetHangLimit makes a call on a file of this communicator that takes longer than d end
+// the job. 0 is no limit.
+func (c *Comm) SetHangLimit(d time.Duration) { c.hang = d }
+
 // Abort ends the job with the exit status code. It does not return.
-func (c *Comm) Abort(code int) {
+func (c *Comm) Abort(code int) { abort(code) }
+
+func abort(code int) {
+	// The library may be busy in a call that hangs. A rank that ends ends the job too.
+	time.AfterFunc(abortLimit, func() { os.Exit(code) })
 	C.MPI_Abort(C.fs_world(), C.int(code))
 	os.Exit(code)
 }
@@ -615,9 +622,11 @@ func (c *Comm) SplitNode(limit time.Duration) (*Comm, error) {
 func (c *Comm) split(op string, limit time.Duration, call func(h *C.MPI_Comm) C.int) (*Comm, error) {
 	enter()
 	defer leave()
-	if err := c.do("MPI_Ibarrier", limit, func() C.int { return C.fs_start_barrier(c.c) }); err != nil {
+	release, err := c.meet(limit)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	var h C.MPI_Comm
 	if ec := call(&h); ec != C.MPI_SUCCESS {
 		return nil, failure(op, ec)
@@ -627,6 +636,9 @@ func (c *Comm) split(op string, limit time.Duration, call func(h *C.MPI_Comm) C.
 	}
 	return wrap(h, true)
 }
+
+// abortLimit is how long the library may take to end the job.
+const abortLimit = 10 * time.Second
 
 // The rhythm of a wait: some tests in a row, then sleeps that are a share of what
 // was waited already. So they lengthen a wait by little, and a long one costs little.

@@ -69,9 +69,13 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
+
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // File is a file that all ranks of a communicator have open. All its methods
@@ -82,8 +86,28 @@ type File struct {
 	path     string
 	writing  bool
 	element  C.MPI_Datatype
-	elemSize int    // of element, 0 before SetView
-	release  func() // what its name needs while it is open
+	elemSize int           // of element, 0 before SetView
+	release  func()        // what its name needs while it is open
+	hang     time.Duration // see SetHangLimit
+	rank     C.int
+}
+
+// watch ends the job if a call has not returned after the limit, of which time in which
+// the process was stopped is no part. The function that it returns ends the watch.
+func watch(op, path string, limit time.Duration, rank C.int) (end func()) {
+	if limit == 0 {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		wait := waiting.NewMeter(limit)
+		if wait.Wait(done) {
+			return
+		}
+		fmt.Fprintf(os.Stderr, "rank %d: %s %s has not returned for %v: ending the job\n", rank, op, path, limit)
+		abort(1)
+	}()
+	return func() { close(done) }
 }
 
 // OpenFile opens an existing file for writing or for reading, with hints for the
@@ -112,11 +136,12 @@ func (c *Comm) OpenFile(path string, write bool, hints map[string]string) (*File
 	plain, release := libraryName(path)
 	name := C.CString(plain)
 	defer C.free(unsafe.Pointer(name))
-	f := &File{path: path, writing: write, element: C.fs_no_type(), release: release}
+	f := &File{path: path, writing: write, element: C.fs_no_type(), release: release, hang: c.hang, rank: c.c.rank}
 	var writing C.int
 	if write {
 		writing = 1
 	}
+	defer watch("MPI_File_open", path, c.hang, c.c.rank)()
 	if ec := C.fs_open(c.c.comm, name, writing, info, &f.f); ec != C.MPI_SUCCESS {
 		release()
 		return nil, failure("MPI_File_open "+path, ec)
@@ -167,6 +192,7 @@ func (f *File) SetView(disp int64, elemSize int, global, local, start [3]int) er
 		}
 		f.elemSize = elemSize
 	}
+	defer watch("MPI_File_set_view", f.path, f.hang, f.rank)()
 	if ec := C.fs_set_view(f.f, C.MPI_Offset(disp), f.element, empty, &g[0], &l[0], &s[0]); ec != C.MPI_SUCCESS {
 		return failure("MPI_File_set_view "+f.path, ec)
 	}
@@ -197,8 +223,8 @@ func (f *File) ReadAtAll(elemOffset int64, buf []byte, elemSize int) error {
 	return f.move("MPI_File_read_at_all", false, elemOffset, buf, elemSize)
 }
 
-func (f *File) move(op string, write bool, elemOffset int64, buf []byte, elemSize int) error {
-	op += " " + f.path
+func (f *File) move(call string, write bool, elemOffset int64, buf []byte, elemSize int) error {
+	op := call + " " + f.path
 	switch {
 	case write != f.writing:
 		return fmt.Errorf("%s: the file is open for the other direction", op)
@@ -218,6 +244,7 @@ func (f *File) move(op string, write bool, elemOffset int64, buf []byte, elemSiz
 	var moved C.longlong
 	enter()
 	defer leave()
+	defer watch(call, f.path, f.hang, f.rank)()
 	ec := C.fs_move(f.f, C.MPI_Offset(elemOffset), unsafe.Pointer(unsafe.SliceData(buf)), C.int(len(buf)/elemSize), f.element, writing, &moved)
 	if ec != C.MPI_SUCCESS {
 		return failure(op, ec)
@@ -268,6 +295,7 @@ func (f *File) Close() error {
 	defer leave()
 	defer f.release()
 	typeErr := f.freeElement()
+	defer watch("MPI_File_close", f.path, f.hang, f.rank)()
 	if ec := C.MPI_File_close(&f.f); ec != C.MPI_SUCCESS {
 		return failure("MPI_File_close "+f.path, ec)
 	}

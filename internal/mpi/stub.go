@@ -37,6 +37,12 @@ func (c *Comm) Size() int { return 1 }
 // Fortran is no handle.
 func (c *Comm) Fortran() int { return 0 }
 
+// SetHangLimit has nothing to limit.
+func (c *Comm) SetHangLimit(d time.Duration) {}
+
+// TryFiles has no turns.
+func TryFiles() (release func(), began bool) { return func() {}, true }
+
 // Free fails.
 func (c *Comm) Free() error { return ErrUnavailable }
 
