@@ -160,9 +160,9 @@ func (i *inspector) all(ctx context.Context) (err error) {
 		return err
 	}
 	i.Version, i.Ours = i.r.version, i.r.ours
-	parts := []func(context.Context) error{i.settings, i.layout, i.times, i.unknowns, i.statistics, i.updates}
+	parts := []func(context.Context) error{i.settings, i.layout, i.times, i.unknowns, i.scales, i.statistics, i.updates}
 	if i.r.checkpoint {
-		parts = []func(context.Context) error{i.settings, i.layout, i.times, i.unknowns, i.checkpoint}
+		parts = []func(context.Context) error{i.settings, i.layout, i.times, i.unknowns, i.scales, i.checkpoint}
 	}
 	for _, part := range parts {
 		if err := ctx.Err(); err != nil {

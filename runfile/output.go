@@ -175,7 +175,7 @@ func writeRoot(ctx context.Context, f *h5.File, s *Solution, o *options, elsewhe
 			return err
 		}
 	}
-	return nil
+	return writeScales(ctx, f, &s.Layout, elsewhere, o)
 }
 
 // writeStates writes times and states, but no fields, behind those that the file has.

@@ -256,6 +256,11 @@ func (w *segmentWriter) add(ctx context.Context, f *h5.File, add *Solution) erro
 		if err := writeUpdates(ctx, f, add.Updates, w.states, w.o); err != nil {
 			return err
 		}
+		if w.states == 0 {
+			if err := writeScales(ctx, f, &add.Layout, nil, w.o); err != nil {
+				return err
+			}
+		}
 	}
 	return writeStatistics(f, &add.Statistics, w.attempts, w.iterations, w.o)
 }

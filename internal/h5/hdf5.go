@@ -497,6 +497,35 @@ func (o *libraryObject) deleteAttribute(name string) error {
 	return check("H5Adelete", C.H5Adelete(o.id, n))
 }
 
+func (o *libraryObject) reference() (uint64, error) {
+	var r C.ulonglong
+	err := check("H5Rcreate", C.fs_reference(o.id, &r))
+	return uint64(r), err
+}
+
+func (o *libraryObject) makeScale(name string) error {
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	return check("H5Acreate2", C.fs_make_scale(o.id, n))
+}
+
+// references is a list of references as C has it.
+func references(list []uint64) *C.ulonglong {
+	return (*C.ulonglong)(unsafe.Pointer(unsafe.SliceData(list)))
+}
+
+func (o *libraryObject) setScales(list []uint64) error {
+	return check("H5Acreate2", C.fs_dimension_list(o.id, C.size_t(len(list)), references(list)))
+}
+
+func (o *libraryObject) setUsers(list []uint64, axes []int) error {
+	numbers := make([]C.int, len(axes))
+	for i, a := range axes {
+		numbers[i] = C.int(a)
+	}
+	return check("H5Acreate2", C.fs_reference_list(o.id, C.size_t(len(list)), references(list), unsafe.SliceData(numbers)))
+}
+
 // dataset is the object as gonum has it. That package opens files and objects only
 // in ways of its own; its datasets are an identifier and a type that stays nil where
 // they were opened.

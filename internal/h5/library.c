@@ -385,6 +385,95 @@ hid_t fs_make_attribute(hid_t object, const char *name, hid_t type, hid_t space)
 	return a;
 }
 
+// Dimension scales, in the form that the library's high-level part (H5DS) has them. That
+// one reads and writes the whole list of a scale's references for each axis that is attached.
+
+int fs_reference(hid_t object, unsigned long long *reference) {
+	hobj_ref_t r;
+	if (H5Rcreate(&r, object, ".", H5R_OBJECT, -1) < 0) return -1;
+	*reference = r;
+	return 0;
+}
+
+// replace_attribute writes a whole attribute. The type and the space are closed.
+static int replace_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *data) {
+	hid_t a = -1;
+	int result = -1;
+	if (type >= 0 && space >= 0) {
+		htri_t there = H5Aexists(object, name);
+		if (there >= 0 && (!there || H5Adelete(object, name) >= 0)) a = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	}
+	if (a >= 0) {
+		result = H5Awrite(a, type, data);
+		if (H5Aclose(a) < 0) result = -1;
+	}
+	if (space >= 0) H5Sclose(space);
+	if (type >= 0) H5Tclose(type);
+	return result;
+}
+
+// Readers look for strings that end with a NUL, which is part of their length.
+static hid_t terminated_type(const char *text) {
+	hid_t t = H5Tcopy(H5T_C_S1);
+	if (t >= 0 && H5Tset_size(t, strlen(text) + 1) < 0) {
+		H5Tclose(t);
+		return -1;
+	}
+	return t;
+}
+
+int fs_make_scale(hid_t dataset, const char *name) {
+	static const char class[] = "DIMENSION_SCALE";
+	if (replace_attribute(dataset, "CLASS", terminated_type(class), H5Screate(H5S_SCALAR), class) < 0) return -1;
+	return replace_attribute(dataset, "NAME", terminated_type(name), H5Screate(H5S_SCALAR), name);
+}
+
+// fs_dimension_list gives each axis of a dataset one scale.
+int fs_dimension_list(hid_t dataset, size_t rank, const unsigned long long *scales) {
+	hsize_t n = rank;
+	hvl_t *lists = calloc(rank, sizeof *lists);
+	hobj_ref_t *refs = calloc(rank, sizeof *refs);
+	int result = -1;
+	if (lists != NULL && refs != NULL) {
+		for (size_t i = 0; i < rank; i++) {
+			refs[i] = scales[i];
+			lists[i].len = 1;
+			lists[i].p = &refs[i];
+		}
+		result = replace_attribute(dataset, "DIMENSION_LIST", H5Tvlen_create(H5T_STD_REF_OBJ), H5Screate_simple(1, &n, NULL), lists);
+	}
+	free(refs);
+	free(lists);
+	return result;
+}
+
+typedef struct {
+	hobj_ref_t dataset;
+	int axis;
+} scale_user;
+
+// fs_reference_list tells a scale of which axes of which datasets it is.
+int fs_reference_list(hid_t scale, size_t n, const unsigned long long *datasets, const int *axes) {
+	hsize_t size = n;
+	scale_user *users = calloc(n, sizeof *users);
+	hid_t t;
+	int result;
+	if (users == NULL) return -1;
+	for (size_t i = 0; i < n; i++) {
+		users[i].dataset = datasets[i];
+		users[i].axis = axes[i];
+	}
+	t = H5Tcreate(H5T_COMPOUND, sizeof *users);
+	if (t >= 0 && (H5Tinsert(t, "dataset", offsetof(scale_user, dataset), H5T_STD_REF_OBJ) < 0 ||
+	    H5Tinsert(t, "dimension", offsetof(scale_user, axis), H5T_NATIVE_INT) < 0)) {
+		H5Tclose(t);
+		t = -1;
+	}
+	result = replace_attribute(scale, "REFERENCE_LIST", t, H5Screate_simple(1, &size, NULL), users);
+	free(users);
+	return result;
+}
+
 // The booleans of h5py: an enumeration of one byte, FALSE = 0 and TRUE = 1.
 static int is_boolean(hid_t type) {
 	static const char *const names[2] = {"FALSE", "TRUE"};

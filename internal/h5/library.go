@@ -43,6 +43,13 @@ type object interface {
 	attribute(name string) (object, error)
 	makeAttribute(name string, e element, shape []int) (object, error)
 	deleteAttribute(name string) error
+	// reference is how attributes of dimension scales name the object.
+	reference() (uint64, error)
+	// makeScale makes a dataset a dimension scale. setScales attaches one to each axis of
+	// a dataset, setUsers tells a scale the axes to which it is attached.
+	makeScale(name string) error
+	setScales(references []uint64) error
+	setUsers(references []uint64, axes []int) error
 	// read and write move elements of one type; nothing moves where there are
 	// none.
 	read(info Info, b buffer, s *slab) error

@@ -73,6 +73,11 @@ int fs_dataset_properties(hid_t plist, int early, int deflate);
 hid_t fs_make_dataset(hid_t file, const char *path, hid_t type, hid_t space, hid_t plist);
 hid_t fs_make_attribute(hid_t object, const char *name, hid_t type, hid_t space);
 
+int fs_reference(hid_t object, unsigned long long *reference);
+int fs_make_scale(hid_t dataset, const char *name);
+int fs_dimension_list(hid_t dataset, size_t rank, const unsigned long long *scales);
+int fs_reference_list(hid_t scale, size_t n, const unsigned long long *datasets, const int *axes);
+
 int fs_dataset_info(hid_t dataset, fs_info *info);
 int fs_attribute_info(hid_t attribute, fs_info *info);
 int fs_read(hid_t id, int attribute, int as_stored, hid_t type, hid_t memory, hid_t file, void *to);

@@ -102,14 +102,35 @@ def unknowns(u, states):
         assert (phi[t] == t + x / 8 + y / 64 + z / 512).all()
 
 
+scales = ["x", "y", "z", "r", "component", "component_2"]
+
+
+def coordinates(f):
+    """The scales of fields and radial unknowns, which HDF5 itself takes for attached."""
+    at = {"x": [0, 1, 2, 3], "y": [-1, -0.5, 0], "z": [2, 2.25], "r": [0.05, 0.2, 0.45], "component": [1],
+          "component_2": [1, 2, 3, 4, 5], "time": f["time"][:]}
+    for name, axes in [("phi", ["time", "z", "y", "x"]), ("E", ["time", "r", "component"]), ("ions", ["time", "r", "component_2"])]:
+        d = f["unknowns"][name]
+        for i, axis in enumerate(axes):
+            s = d.dims[i][0]
+            assert len(d.dims[i]) == 1 and s.name == "/" + axis and np.allclose(s[:], at[axis], rtol=1e-15, atol=0), (name, i)
+            assert h5py.h5ds.is_scale(s.id) and h5py.h5ds.is_attached(d.id, s.id, i), (name, i)
+            assert h5py.h5ds.get_scale_name(s.id) == axis.encode()
+    assert f["r"].attrs["unit"] == b"m" and "unit" not in f["x"].attrs and f["component"].dtype == np.int64
+    for name in ["current", "f", "hot/radius_1"]:
+        assert "DIMENSION_LIST" not in f["unknowns"][name].attrs, name
+    assert len(f["time"].attrs["REFERENCE_LIST"]) == 3 and len(f["x"].attrs["REFERENCE_LIST"]) == 1
+
+
 def check(name):
     with h5py.File(name, "r") as f:
         root(f)
-        assert sorted(f) == ["layout", "settings", "solver_statistics", "time", "unknowns", "update_states"]
+        assert sorted(f) == sorted(["layout", "settings", "solver_statistics", "time", "unknowns", "update_states"] + scales)
         record(f["settings"])
         layout(f["layout"])
         assert f["time"].attrs["unit"] == b"s" and list(f["time"]) == [0, 0.5, 1]
         unknowns(f["unknowns"], 3)
+        coordinates(f)
         s = f["solver_statistics"]
         assert list(s["time"]) == [0.5, 0.25, 1] and list(s["accepted"]) == [0, 1, 1] and "bool" in s["accepted"].attrs
         assert list(s["outcome"].asstr()) == ["error too large", "", "converged"]
@@ -121,10 +142,11 @@ def check(name):
 def checkpoint(name):
     with h5py.File(name, "r") as f:
         root(f)
-        assert sorted(f) == ["checkpoint", "layout", "settings", "time", "unknowns"]
+        assert sorted(f) == sorted(["checkpoint", "layout", "settings", "time", "unknowns"] + scales)
         record(f["settings"])
         layout(f["layout"])
         unknowns(f["unknowns"], 1)
+        coordinates(f)
         c = f["checkpoint"]
         assert sorted(c) == ["saved_count", "segment", "stepper", "summary", "time", "update_states"]
         assert c["time"][()] == 2.5 and c["time"].shape == () and list(f["time"]) == [2.5]
@@ -339,7 +361,11 @@ def series(name):
             assert d.attrs["unit"] == unit, d.attrs["unit"]
             for i in range(len(t)):
                 assert (d[i] == at(t[i])).all(), (name, i)
-        assert (f["unknowns/E"][:] == t).all()
+            for axis, scale in enumerate(["time", "z", "y", "x"]):
+                assert d.dims[axis][0].name == "/" + scale and h5py.h5ds.is_attached(d.id, d.dims[axis][0].id, axis)
+                assert list(d.dims[axis][0]) == (list(t) if axis == 0 else list(range(d.shape[axis])))
+        assert (f["unknowns/E"][:] == t).all() and f["time"].maxshape == (None,)
+        assert len(f["time"].attrs["REFERENCE_LIST"]) == 2  # E is a scalar
         assert f.attrs["complete"] == 1
 
 
