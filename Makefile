@@ -29,7 +29,7 @@ PACKAGES_WASM := ./grid ./pack ./record ./internal/signals
 # Where the compilers are with which the fake drivers of GPUs are built, a test that
 # needs them must not be skipped.
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
-# `deps` installs h5py and h5dump: tests that compare with them must not be skipped.
+# `deps` installs h5py, xarray, pandas and h5dump: tests that need them must not be skipped.
 export FIELDSTONE_REQUIRE_H5PY = 1
 .DELETE_ON_ERROR:
 .NOTPARALLEL:

@@ -16,10 +16,14 @@
 //
 // # What is in a file
 //
-// A [Layout] tells what the state of a run consists of: unknowns that are scalars, have
-// values at radii, on momentum grids at radii, or in the cells of a distributed field.
+// A [Layout] says of which unknowns the state of a run consists: distributed fields,
+// scalars, and unknowns with values at radii, or on momentum grids at radii.
 // All but the fields are one vector, [Solution.States]. Fields stay in their files;
 // [Solution.ReadField] reads boxes of them.
+//
+// Solvers of phase fields use fields and scalars. Radial and kinetic unknowns, momentum grids
+// and the attributes of the root that begin with runes2p come from the format that these
+// files extend, the output format 0.0.5 of the plasma solver Runes2P.
 //
 // Settings are a [record.Record]. It comes back type for type, so that its hash is that
 // of what was written. The page docs/run-file-format.md describes the files as

@@ -14,10 +14,12 @@ type Kind string
 
 // The kinds of unknowns. The shapes are those of C order, time first.
 const (
-	Scalar  Kind = "scalar"  // (t): one number
+	Field  Kind = "field"  // (t, z, y, x): a cartesian field, distributed over the ranks
+	Scalar Kind = "scalar" // (t): one number
+
+	// These are of the plasma solver whose format the files extend.
 	Radial  Kind = "radial"  // (t, r, component): components on the radial grid
 	Kinetic Kind = "kinetic" // (t, r, xi, p): a distribution on a momentum grid at each radius
-	Field   Kind = "field"   // (t, z, y, x): a cartesian field, distributed over the ranks
 )
 
 // An Unknown is one quantity of a run's state.
@@ -34,6 +36,10 @@ type Unknown struct {
 	// Lower is the lower limit of the values, nil for none.
 	Lower *LowerLimit
 
+	// Domain is the grid of a field. Its coordinates, in files, are those of
+	// [grid.Domain.Coordinates].
+	Domain grid.Domain
+
 	// Components is the number of values at each radius of a radial unknown.
 	Components int
 	// Groups are the components, from 0, at which the declared groups of a radial
@@ -43,9 +49,6 @@ type Unknown struct {
 	// Grids names the momentum grids of a kinetic unknown: one for all radii, or one
 	// for each radius.
 	Grids []string
-
-	// Domain is the grid of a field.
-	Domain grid.Domain
 }
 
 // A LowerLimit bounds the values of an unknown from below.
@@ -64,11 +67,12 @@ type MomentumGrid struct {
 // The state of all unknowns but fields is one vector: the unknowns in order, the
 // values of each in C order without the time.
 type Layout struct {
-	// R holds the faces of the radial grid in metres, strictly increasing. Radial
-	// and kinetic unknowns need it.
-	R        []float64
-	Grids    []MomentumGrid
 	Unknowns []Unknown
+
+	// R holds the faces of the radial grid in metres, strictly increasing. Radial
+	// and kinetic unknowns need it; kinetic ones need Grids too.
+	R     []float64
+	Grids []MomentumGrid
 }
 
 // Cells returns the number of cells between faces.

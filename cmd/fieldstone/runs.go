@@ -152,12 +152,16 @@ func (a *app) warnRun(command string) runfile.Option {
 // objects are what the root of a run file holds.
 var objects = []string{"settings", "layout", "time", "unknowns", "solver_statistics", "update_states", "checkpoint"}
 
+// scales are its dimension scales, apart from the numbers behind some.
+var scales = []string{"x", "y", "z", "r", "component"}
+
 // splitObject splits the text of an error into the object of the file, if it names
 // one, and the rest.
 func splitObject(text string) (object, rest string) {
 	object, rest, ok := strings.Cut(text, ": ")
 	root, _, _ := strings.Cut(object, "/")
-	if ok && slices.Contains(objects, root) {
+	scale, _, _ := strings.Cut(root, "_")
+	if ok && (slices.Contains(objects, root) || slices.Contains(scales, scale)) {
 		return object, rest
 	}
 	return "", text

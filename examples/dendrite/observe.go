@@ -14,10 +14,10 @@ const binCells = 2
 
 // Names of the unknowns in run files.
 const (
+	namePhi    = "phi"
 	nameSolid  = "solid_fraction"
 	nameEnergy = "free_energy"
 	nameRadial = "phi_radial"
-	namePhi    = "phi"
 )
 
 // An observer works out what the output of a run says of the crystal: the part of the
@@ -48,10 +48,10 @@ func newObserver(ctx context.Context, sim *simulation) (*observer, error) {
 	o := &observer{
 		sim: sim,
 		layout: runfile.Layout{R: faces, Unknowns: []runfile.Unknown{
+			{Name: namePhi, Kind: runfile.Field, Domain: domain},
 			{Name: nameSolid, Kind: runfile.Scalar},
 			{Name: nameEnergy, Kind: runfile.Scalar},
 			{Name: nameRadial, Kind: runfile.Radial, Components: 1},
-			{Name: namePhi, Kind: runfile.Field, Domain: domain},
 		}},
 		cells:   make([]int64, bins),
 		sums:    make([]exact.Sum, 1+bins),

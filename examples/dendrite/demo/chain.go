@@ -200,7 +200,7 @@ func (c *chain) write(ctx context.Context, out io.Writer, tool string) error {
 
 	fmt.Fprintln(t, "\nto open\twith")
 	for _, file := range c.joined.Files {
-		fmt.Fprintf(t, "%s\th5py, h5dump: unknowns/phi, unknowns/phi_radial, unknowns/free_energy\n", file)
+		fmt.Fprintf(t, "%s\th5py, xarray (docs/reading-run-files.md): unknowns/phi, unknowns/free_energy\n", file)
 	}
 	if tool == "" {
 		return t.Flush()
