@@ -282,6 +282,7 @@ func (w *checkpointWriter) writeState(ctx context.Context, state []float64) erro
 		if _, err = f.WriteAt(pack.Bytes(state[p.from:p.to]), p.offset); err != nil {
 			break
 		}
+		w.o.count((p.to - p.from) * 8)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -29,9 +29,15 @@ type options struct {
 	reserved   *place // where fields go that others than HDF5 write, nil for none
 	apart      bool   // ranks on several nodes write to working files
 	written    int64  // bytes of numbers and strings handed to HDF5
+	total      *int64 // the same of all options of a store, nil for nobody who counts
 }
 
-func (o *options) count(bytes int) { o.written += int64(bytes) }
+func (o *options) count(bytes int) {
+	o.written += int64(bytes)
+	if o.total != nil {
+		*o.total += int64(bytes)
+	}
+}
 
 func newOptions(opts []Option) (*options, error) {
 	o := &options{

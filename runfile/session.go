@@ -107,6 +107,10 @@ type Session struct {
 		accepted, attempts int64
 		wall               time.Time
 	}
+	logged struct { // on rank 0
+		cells int64 // bytes of the cells of fields that were written
+		bytes int64 // written until the last checkpoint
+	}
 }
 
 // Start is what a segment begins with, the same on all ranks.
@@ -413,6 +417,7 @@ func (s *Session) saveFields(ctx context.Context) error {
 	}
 	s.working = p
 	s.reserved++
+	s.noteCells(&p)
 	return nil
 }
 
@@ -494,6 +499,7 @@ func (s *Session) checkpoint(ctx context.Context, state []float64, stepper func(
 	s.logProgress(out)
 	if out.Stop && s.cfg.Checkpoint.Off {
 		s.ended = true
+		s.logStop(out.Reason, s.now())
 	}
 	if s.cfg.Checkpoint.Off || !(flags[0] != 0 || out.Stop || out.Done && s.accepted > s.last.accepted) {
 		return out, nil
@@ -503,6 +509,9 @@ func (s *Session) checkpoint(ctx context.Context, state []float64, stepper func(
 	}
 	out.Written = true
 	s.ended = out.Stop
+	if out.Stop {
+		s.logStop(out.Reason, s.last.wall)
+	}
 	return out, nil
 }
 
@@ -528,6 +537,7 @@ func (s *Session) intervals(time float64) float64 {
 // write writes the segment and then the checkpoint, so that a checkpoint never names
 // states that its segment lacks.
 func (s *Session) write(ctx context.Context, state []float64, stepper func() (record.Record, error)) error {
+	began := s.now()
 	k := Checkpoint{Layout: s.cfg.Layout, Time: s.time, State: state, Segment: s.start.Segment, HasStepper: true}
 	err := comm.Protect(func() (err error) {
 		if stepper != nil {
@@ -562,6 +572,7 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 	s.noteWritten(k.NonFinite)
 	s.written, s.dirty = true, true // the segment's record tells of the checkpoint
 	s.last.accepted, s.last.time, s.last.wall = s.accepted, s.time, s.now()
+	s.logCheckpoint(s.last.wall.Sub(began))
 	return nil
 }
 
@@ -591,6 +602,7 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 	}
 	counts, err := s.fields.write(ctx, &p)
 	if err == nil {
+		s.noteCells(&p)
 		err = s.fields.sync(ctx, &p)
 	}
 	err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "complete", "the checkpoint", func() error {

@@ -104,7 +104,12 @@ type Config struct {
 
 	// Device describes the device that computes, for the record; empty for none.
 	Device string
-	// Logger takes warnings and the progress, on rank 0; nil for nowhere. On every rank
+	// Logger takes warnings and the progress, on rank 0; nil for nowhere. It takes one line
+	// at the level Info for each checkpoint, for a resume and for a stop, with "time"
+	// (accepted, in seconds), "states" (saved by the run), "bytes" (of values: read by a
+	// resume, written since the checkpoint before, and by the segment until it stopped;
+	// bundles not included) and "seconds" (on the clock, of Open, of the checkpoint, and
+	// since the beginning of Open). On every rank
 	// it takes the warning that a step of this rank takes long, as on a slow disk: after
 	// a minute, then after two, four and so on.
 	Logger *slog.Logger

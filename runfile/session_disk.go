@@ -30,6 +30,7 @@ type disk struct {
 	made       bool   // the directory is there, and can be written
 
 	writer *checkpointWriter // nil before the first checkpoint
+	bytes  int64             // of the values handed to the files
 }
 
 func newDisk(dir, name string, log *slog.Logger) *disk {
@@ -202,10 +203,12 @@ func (d *disk) filesystem() vfs.FS { return d.fsys }
 func (d *disk) options(opts ...Option) (*options, error) {
 	o, err := newOptions(append(opts, d.warn()))
 	if err == nil {
-		o.fsys, o.chunkBytes, o.apart = d.fsys, d.chunkBytes, d.apart
+		o.fsys, o.chunkBytes, o.apart, o.total = d.fsys, d.chunkBytes, d.apart, &d.bytes
 	}
 	return o, err
 }
+
+func (d *disk) written() int64 { return d.bytes }
 
 func (d *disk) segment(number int) (segmentFile, error) {
 	o, err := d.options(Extendible())

@@ -33,6 +33,7 @@ type memory struct {
 	outputs    map[string]*Checkpoint // states of other files
 	there      map[string]bool        // other files that exist
 	looks      int                    // for other files
+	bytes      int64                  // of times and states that were written
 
 	trace []string
 	// fail is asked before and after each write, numbered from 0; an error ends it.
@@ -144,6 +145,8 @@ func (m *memory) workingDirectory() string { return "" }
 
 func (m *memory) onNodes() {}
 
+func (m *memory) written() int64 { return m.bytes }
+
 func (m *memory) segment(number int) (segmentFile, error) {
 	return &memorySegment{m: m, number: number}, nil
 }
@@ -178,6 +181,7 @@ func (w *memorySegment) publish(_ context.Context, add *Solution) error {
 			}
 			p.Updates[i].States = append(p.Updates[i].States, u.States...)
 		}
+		w.m.bytes += int64(8 * len(add.Times) * (1 + add.Layout.Size()))
 		c := *p
 		c.Settings, c.Layout = add.Settings, add.Layout
 		c.Files, c.Version = []string{memoryFile(w.number)}, "0.0.5"
@@ -198,6 +202,7 @@ func (w *memorySegment) discard() error { return nil }
 func (m *memory) writeCheckpoint(_ context.Context, k *Checkpoint) error {
 	return m.write(fmt.Sprint("checkpoint ", k.Segment), func() {
 		c := *k
+		m.bytes += int64(8 * (1 + len(k.State)))
 		c.File, c.Version = "last", "0.0.5"
 		c.State = slices.Clone(k.State)
 		c.units = map[string]string{}

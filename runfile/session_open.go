@@ -153,6 +153,7 @@ func (s *Session) open(ctx context.Context) error {
 		}
 	}
 	s.begin()
+	s.logResume()
 	return nil
 }
 

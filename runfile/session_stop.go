@@ -165,7 +165,4 @@ func (s *Session) logProgress(out Outcome) {
 		"accepted", s.summary.Accepted, "rejected_since", s.attempts-p.attempts-steps,
 		"saved", s.start.Saved+s.saved, "wall", now.Sub(s.opened).Round(time.Millisecond))
 	p.accepted, p.attempts, p.wall = s.accepted, s.attempts, now
-	if out.Stop {
-		s.log.Info("stopping", "run", s.cfg.Name, "segment", s.start.Segment, "reason", out.Reason)
-	}
 }

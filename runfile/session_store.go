@@ -40,6 +40,10 @@ type store interface {
 	completeCheckpoint(ctx context.Context, k *Checkpoint, counts map[string]int64) error
 	discardCheckpoint() error
 
+	// written counts the bytes of the values that were handed to the files so far, except
+	// for the cells of fields.
+	written() int64
+
 	// filesystem is where all ranks find the files, directory where they are in it; empty
 	// where they are in none.
 	filesystem() vfs.FS

@@ -391,7 +391,7 @@ func TestRunRefusesWhatItCannotGoOnFrom(t *testing.T) {
 		{"files of a run that isn't resumed", func(_ *testing.T, set *settings) { set.Run.Resume = false }, runfile.ErrFilesExist, "crystal.checkpoint.h5"},
 		{"another grid", func(_ *testing.T, set *settings) { set.Grid[0]++ }, runfile.ErrResume, "size along x: the layout has 38, the file has 37"},
 		{"other walls", func(_ *testing.T, set *settings) { set.Periodic[1] = true }, runfile.ErrResume, "phi"},
-		{"another spacing", func(_ *testing.T, set *settings) { set.Model.Spacing *= 1.01 }, runfile.ErrResume, "face"},
+		{"another spacing", func(_ *testing.T, set *settings) { set.Model.Spacing *= 1.01 }, runfile.ErrResume, "spacing along x"},
 		{"another time step", func(_ *testing.T, set *settings) { set.Model.Step *= 1.01 }, runfile.ErrResume, "where the time step makes that"},
 		{"an end that has passed", func(_ *testing.T, set *settings) { set.Steps = 20 }, runfile.ErrResume, "not within the time points"},
 		{"no bundle of either checkpoint", func(t *testing.T, set *settings) {

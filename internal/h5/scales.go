@@ -57,7 +57,8 @@ func (f *File) AttachScales(list []Scaled) error {
 			lengths[s], references[s] = info.Shape[0], reference
 		}
 	}
-	for _, d := range list {
+	own := make([][]uint64, len(list)) // nothing is written before all is known to fit
+	for n, d := range list {
 		info, reference, err := f.refer(d.Dataset)
 		if err != nil {
 			return err
@@ -65,16 +66,17 @@ func (f *File) AttachScales(list []Scaled) error {
 		if len(d.Scales) == 0 || len(d.Scales) != len(info.Shape) {
 			return f.wrap("attach scales to", d.Dataset, "", fmt.Errorf("%w: %d scales for shape %v", ErrShape, len(d.Scales), info.Shape))
 		}
-		own := make([]uint64, len(d.Scales))
 		for i, s := range d.Scales {
 			if lengths[s] != info.Shape[i] {
 				return f.wrap("attach scales to", d.Dataset, "", fmt.Errorf("%w: scale %s is %d long, for axis %d of shape %v", ErrShape, s, lengths[s], i, info.Shape))
 			}
-			own[i] = references[s]
+			own[n] = append(own[n], references[s])
 			users[s].add(reference, i)
 		}
-		err = f.on("attach scales to", d.Dataset, "", true, func(o object) error {
-			return f.change(func() error { return o.setScales(own) })
+	}
+	for n, d := range list {
+		err := f.on("attach scales to", d.Dataset, "", true, func(o object) error {
+			return f.change(func() error { return o.setScales(own[n]) })
 		})
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ stay as they are.
 runfile.py hostile DIR: writes files that must be refused, which were made once likewise.
 runfile.py series FILE: checks the fields of a segment that TestPythonReadsFieldsOfAllRanks
 wrote.
+runfile.py scales FILE: checks the scales of a file that TestScalesOfASegmentStay wrote.
 runfile.py recode FILE: gives the fields of an output other forms, of which ours is none."""
 import os
 import sys
@@ -369,6 +370,23 @@ def series(name):
         assert f.attrs["complete"] == 1
 
 
+def attached(f, name, axes):
+    d = f["unknowns"][name]
+    for i, (axis, values) in enumerate(axes):
+        assert d.dims[i][0].name == "/" + axis and h5py.h5ds.is_attached(d.id, d.dims[i][0].id, i), (name, i)
+        assert list(d.dims[i][0]) == list(values), (name, i, d.dims[i][0][:])
+
+
+def of_segment(name):
+    with h5py.File(name, "r") as f:
+        t = ("time", f["time"][:])
+        assert len(t[1]) == len(f["unknowns/E"])
+        for field in ["phi", "heat"]:
+            attached(f, field, [t, ("z", range(6)), ("y", range(5)), ("x", range(7))])
+        attached(f, "T", [t, ("r", [0.5, 2]), ("component", [1, 2])])
+        assert not f["unknowns/E"].dims[0].keys()
+
+
 def recode(name):
     with h5py.File(name, "r+") as f:
         phi, heat = f["unknowns/phi"][:], f["unknowns/heat"][:]
@@ -380,4 +398,4 @@ def recode(name):
 
 if __name__ == "__main__":
     {"check": check, "checkpoint": checkpoint, "make": make, "hostile": hostile,
-     "series": series, "recode": recode}[sys.argv[1]](sys.argv[2])
+     "series": series, "scales": of_segment, "recode": recode}[sys.argv[1]](sys.argv[2])

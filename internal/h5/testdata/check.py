@@ -104,6 +104,19 @@ def grown(name):
         assert list(f["grown"].asstr()) == want, f["grown"][:]
 
 
+def scales(name):
+    with h5py.File(name, "r") as f:
+        time, x = f["time"], f["axes/x"]
+        assert len(time) == 5 and h5py.h5ds.get_scale_name(x.id) == b"x"
+        for s, axis in [(time, 0), (x, 1)]:
+            assert h5py.h5ds.is_scale(s.id) and len(s.attrs["REFERENCE_LIST"]) == 4200
+            for i in [0, 1, 4199]:
+                d = f["many/d%d" % i]
+                assert h5py.h5ds.is_attached(d.id, s.id, axis) and not h5py.h5ds.is_attached(d.id, s.id, 1 - axis)
+                assert len(d.dims[axis]) == 1 and d.dims[axis][0] == s
+        assert list(f["many/d4199"].dims[1]["x"]) == [0.5, 1.5, 2.5]
+
+
 def growing(name):
     with h5py.File(name, "w") as f:
         grows = dict(data=["a"], maxshape=(None,))
@@ -117,4 +130,4 @@ def growing(name):
 if sys.argv[1] == "make":
     make(sys.argv[2], sys.argv[3])
 else:
-    {"check": check, "grown": grown, "growing": growing}[sys.argv[1]](sys.argv[2])
+    {"check": check, "grown": grown, "scales": scales, "growing": growing}[sys.argv[1]](sys.argv[2])
