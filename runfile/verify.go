@@ -37,7 +37,8 @@ func Verify(ctx context.Context, path string, opts ...Option) (Verified, error) 
 // Faults is [Inspect] that reads all of a file, and returns everything that is wrong with
 // it, each with the file and the object. The values of fields are not read,
 // but their shapes are checked, and in files of ours that the file has them all. Of a
-// file that this package wrote the hashes of the settings are computed again. Of a
+// file that this package wrote the hashes of the settings are computed again, and the
+// coordinates of axes are compared with the layout. Of a
 // checkpoint that has the name of a run's, the state that it counts must be in a
 // segment, where there are segments of the run.
 //
