@@ -84,7 +84,8 @@ func put[T Element](o object, data []T) error {
 }
 
 // Read gives all elements of a dataset, in C order, and its shape. The type of the
-// elements must be T; see ReadAs for one that would fit into it.
+// elements must be T; see ReadAs for one that would fit into it. A dataset that has no
+// elements at all, not even a scalar, is an empty list: Julia writes such ones so.
 func Read[T Element](f *File, path string) (data []T, shape []int, err error) {
 	err = f.on("read", path, "", false, func(o object) (err error) {
 		data, shape, err = get[T](f, o, false)
@@ -94,7 +95,8 @@ func Read[T Element](f *File, path string) (data []T, shape []int, err error) {
 }
 
 // ReadAs is Read for elements of any type all values of which are values of T, such
-// as integers of fewer bits.
+// as integers of fewer bits. Bools may be integers of any type that are 0 or 1, and
+// float64s integers of 64 bits that they represent.
 func ReadAs[T Element](f *File, path string) (data []T, shape []int, err error) {
 	err = f.on("read", path, "", false, func(o object) (err error) {
 		data, shape, err = get[T](f, o, true)
@@ -113,13 +115,21 @@ func get[T Element](f *File, o object, widen bool) ([]T, []int, error) {
 		return nil, nil, err
 	}
 	if info.Null {
-		return nil, nil, fmt.Errorf("%w: it has no elements, not even a scalar", ErrShape)
+		return []T{}, []int{0}, nil
 	}
 	if err := f.checkRoom(info, info.Shape); err != nil {
 		return nil, nil, err
 	}
 	if err := f.takeSparse(info); err != nil {
 		return nil, nil, err
+	}
+	if t == Bool && info.Type != Bool && info.Type != Uint8 {
+		bools, err := boolsOf(o, info)
+		return any(bools).([]T), info.Shape, err
+	}
+	if t == Float64 && (info.Type == Int64 || info.Type == Uint64) {
+		floats, err := floatsOf(o, info)
+		return any(floats).([]T), info.Shape, err
 	}
 	data := make([]T, info.Elements())
 	if len(data) > 0 {
@@ -131,6 +141,63 @@ func get[T Element](f *File, o object, widen bool) ([]T, []int, error) {
 		}
 	}
 	return data, info.Shape, nil
+}
+
+// boolsOf reads integers, whose values must be 0 and 1.
+func boolsOf(o object, info Info) ([]bool, error) {
+	numbers := make([]int64, info.Elements())
+	bools := make([]bool, len(numbers))
+	if len(numbers) == 0 {
+		return bools, nil
+	}
+	if err := o.read(info, bufferOf(numbers), nil); err != nil {
+		return nil, err
+	}
+	for i, n := range numbers {
+		if n != 0 && n != 1 {
+			return nil, noBool(i, n)
+		}
+		bools[i] = n == 1
+	}
+	return bools, nil
+}
+
+// floatsOf reads integers of 64 bits, which floats must represent.
+func floatsOf(o object, info Info) ([]float64, error) {
+	floats := make([]float64, info.Elements())
+	if len(floats) == 0 {
+		return floats, nil
+	}
+	var exact func(i int) (any, bool)
+	var b buffer
+	if info.Type == Int64 {
+		numbers := make([]int64, len(floats))
+		b = bufferOf(numbers)
+		exact = func(i int) (any, bool) {
+			floats[i] = float64(numbers[i])
+			return numbers[i], floats[i] < 1<<63 && int64(floats[i]) == numbers[i]
+		}
+	} else {
+		numbers := make([]uint64, len(floats))
+		b = bufferOf(numbers)
+		exact = func(i int) (any, bool) {
+			floats[i] = float64(numbers[i])
+			return numbers[i], floats[i] < 1<<64 && uint64(floats[i]) == numbers[i]
+		}
+	}
+	if err := o.read(info, b, nil); err != nil {
+		return nil, err
+	}
+	for i := range floats {
+		if n, ok := exact(i); !ok {
+			return nil, fmt.Errorf("%w: element %d is %v, which no float64 is", ErrType, i, n)
+		}
+	}
+	return floats, nil
+}
+
+func noBool(i int, n int64) error {
+	return fmt.Errorf("%w: element %d is %d, which is no bool", ErrType, i, n)
 }
 
 // ReadSlab reads the part of a dataset that begins at start and has count elements
@@ -407,7 +474,7 @@ func checkBools[T Element](data []T) error {
 	for i, b := range unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)) {
 		if b > 1 {
 			clear(data)
-			return fmt.Errorf("%w: element %d is %d, which is no bool", ErrType, i, b)
+			return noBool(i, int64(b))
 		}
 	}
 	return nil

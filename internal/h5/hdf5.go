@@ -324,6 +324,8 @@ type libraryObject struct {
 	k    Kind
 	// Known from info on: elements are in the file as they are in memory.
 	native bool
+	// bits says that elements are bit fields, of which the bits count.
+	bits bool
 }
 
 func (o *libraryObject) kind() Kind { return o.k }
@@ -359,7 +361,7 @@ func (o *libraryObject) info() (Info, error) {
 	} else if C.fs_dataset_info(o.id, &c) < 0 {
 		return Info{}, failure("H5Dget_type")
 	}
-	o.native = c.native != 0
+	o.native, o.bits = c.native != 0, c.class == C.H5T_BITFIELD
 	i := Info{
 		Kind: Dataset, Type: Type(c._type), Class: classes[c.class], Null: c.space == C.FS_NULL,
 		Filters: int(c.filters), Variable: c.variable != 0,
@@ -600,7 +602,11 @@ func (o *libraryObject) read(info Info, b buffer, s *slab) error {
 		}
 		return nil
 	}
-	return check("H5Dread", C.fs_read(o.id, boolean(o.attr), boolean(b.t == Bool), C.fs_memory_type(C.int(b.t)),
+	t, asStored := C.fs_memory_type(C.int(b.t)), b.t == Bool
+	if asStored && o.bits {
+		t, asStored = C.fs_bits_type(), false
+	}
+	return check("H5Dread", C.fs_read(o.id, boolean(o.attr), boolean(asStored), t,
 		spaceID(memory), spaceID(file), b.data))
 }
 

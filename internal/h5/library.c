@@ -360,6 +360,9 @@ hid_t fs_boolean_type(void) {
 	return t;
 }
 
+// fs_bits_type is that of a byte of bits. It belongs to the library.
+hid_t fs_bits_type(void) { return H5T_NATIVE_B8; }
+
 int fs_dataset_properties(hid_t p, int early, int deflate) {
 	if (H5Pset_obj_track_times(p, 0) < 0) return -1;
 	if (early && (H5Pset_alloc_time(p, H5D_ALLOC_TIME_EARLY) < 0 || H5Pset_fill_time(p, H5D_FILL_TIME_NEVER) < 0)) return -1;
@@ -511,6 +514,9 @@ static int describe(hid_t type, hid_t space, fs_info *info) {
 	case H5T_FLOAT:
 		if (H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0) info->type = FS_FLOAT32;
 		if (H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0) info->type = FS_FLOAT64;
+		break;
+	case H5T_BITFIELD: // the booleans of Julia
+		if (info->size == 1) info->type = FS_BOOL;
 		break;
 	case H5T_ENUM:
 		if (is_boolean(type)) info->type = FS_BOOL;

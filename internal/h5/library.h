@@ -69,6 +69,7 @@ void fs_free_names(fs_names *names);
 hid_t fs_disk_type(int type, size_t length, int variable);
 hid_t fs_memory_type(int type);
 hid_t fs_boolean_type(void);
+hid_t fs_bits_type(void);
 int fs_dataset_properties(hid_t plist, int early, int deflate);
 hid_t fs_make_dataset(hid_t file, const char *path, hid_t type, hid_t space, hid_t plist);
 hid_t fs_make_attribute(hid_t object, const char *name, hid_t type, hid_t space);

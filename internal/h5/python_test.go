@@ -101,6 +101,68 @@ func readNumbers[T h5.Element](t *testing.T, f *h5.File, name string, want ...T)
 	}
 }
 
+func readNone[T h5.Element](t *testing.T, f *h5.File, name string) {
+	t.Helper()
+	got, shape, err := h5.Read[T](f, "none/"+name)
+	if err != nil || len(got) != 0 || !slices.Equal(shape, []int{0}) {
+		t.Errorf("no %s: %v of shape %v, %v", name, got, shape, err)
+	}
+	if name == "bool" {
+		return
+	}
+	if got, shape, err := h5.Attribute[T](f, "none/"+name, "v"); err != nil || len(got) != 0 || !slices.Equal(shape, []int{0}) {
+		t.Errorf("no %s: attribute: %v of shape %v, %v", name, got, shape, err)
+	}
+}
+
+// What others write for a bool, for no number at all, and for one text.
+func readForms(t *testing.T, f *h5.File) {
+	t.Helper()
+	want := []bool{true, false, true}
+	for _, path := range []string{"bits", "bigbits", "plain/i1", "plain/i2", "plain/i4", "plain/i8", "plain/u1", "plain/u2", "plain/u4", "plain/u8"} {
+		if got, _, err := h5.ReadAs[bool](f, path); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+		if got, _, err := h5.AttributeAs[bool](f, path, "v"); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: attribute: %v, %v", path, got, err)
+		}
+	}
+	for _, path := range []string{"bits", "bigbits"} {
+		part := make([]bool, 2)
+		if err := h5.ReadSlab(f, path, part, []int{1}, []int{2}); err != nil || !slices.Equal(part, want[1:]) {
+			t.Errorf("%s: slab: %v, %v", path, part, err)
+		}
+		if info, err := f.Stat(path); err != nil || info.Type != h5.Bool || info.Class != "bit field" {
+			t.Errorf("%s is %v, %v", path, info, err)
+		}
+	}
+	if got, shape, err := h5.Read[bool](f, "bit"); err != nil || shape != nil || !slices.Equal(got, want[:1]) {
+		t.Errorf("one bit field: %v of shape %v, %v", got, shape, err)
+	}
+	for path, want := range map[string][]float64{"whole": {0, -5, 1 << 53}, "wholeu": {0, 1 << 63}} {
+		if got, _, err := h5.ReadAs[float64](f, path); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+	}
+	readNone[bool](t, f, "bool")
+	readNone[int8](t, f, "i1")
+	readNone[int16](t, f, "i2")
+	readNone[int32](t, f, "i4")
+	readNone[int64](t, f, "i8")
+	readNone[uint8](t, f, "u1")
+	readNone[uint16](t, f, "u2")
+	readNone[uint32](t, f, "u4")
+	readNone[uint64](t, f, "u8")
+	readNone[float32](t, f, "f4")
+	readNone[float64](t, f, "f8")
+	if got, err := f.ReadString("onetext"); err != nil || got != "alone" {
+		t.Errorf("a list of one text: %q, %v", got, err)
+	}
+	if got, err := f.AttributeString("onetext", "v"); err != nil || got != "alone" {
+		t.Errorf("an attribute that is a list of one text: %q, %v", got, err)
+	}
+}
+
 func TestWeReadWhatPythonWrote(t *testing.T) {
 	for _, version := range []string{"EARLIEST", "LATEST"} {
 		t.Run(version, func(t *testing.T) {
@@ -125,6 +187,7 @@ func TestWeReadWhatPythonWrote(t *testing.T) {
 					t.Errorf("%s: %v, %v", path, got, err)
 				}
 			}
+			readForms(t, f)
 			if got, _, err := h5.Attribute[bool](f, "bools", "flag"); err != nil || !got[0] {
 				t.Error(got, err)
 			}
@@ -164,6 +227,18 @@ func TestWeReadWhatPythonWrote(t *testing.T) {
 				says string
 			}{
 				{"bad", second(h5.Read[bool](f, "bad")), h5.ErrType, "element 1 is 2"},
+				{"badbits", second(h5.Read[bool](f, "badbits")), h5.ErrType, "element 2 is 6"},
+				{"widebits", second(h5.ReadAs[bool](f, "widebits")), h5.ErrType, "bit field of 2 bytes"},
+				{"minus", second(h5.ReadAs[bool](f, "minus")), h5.ErrType, "element 1 is -1"},
+				{"large", second(h5.ReadAs[bool](f, "large")), h5.ErrType, "element 1 is 256"},
+				{"odd", second(h5.ReadAs[float64](f, "odd")), h5.ErrType, "element 1 is 9007199254740993"},
+				{"oddu", second(h5.ReadAs[float64](f, "oddu")), h5.ErrType, "element 1 is 18446744073709551615"},
+				{"most", second(h5.ReadAs[float64](f, "most")), h5.ErrType, "element 0 is 9223372036854775807"},
+				{"whole", second(h5.Read[float64](f, "whole")), h5.ErrType, "int64, not float64"},
+				{"real", second(h5.ReadAs[bool](f, "real")), h5.ErrType, "float64, not bool"},
+				{"colors", second(h5.ReadAs[bool](f, "colors")), h5.ErrType, "enumeration of 1 bytes"},
+				{"plain", second(h5.Read[bool](f, "plain/u1")), h5.ErrType, "uint8, not bool"},
+				{"variable", errOf(f.ReadString("variable")), h5.ErrShape, "shape [3]"},
 				{"compound", second(h5.Read[float64](f, "compound")), h5.ErrType, "compound of 12 bytes"},
 				{"complex", second(h5.Read[float64](f, "complex")), h5.ErrType, "compound"},
 				{"half", second(h5.ReadAs[float64](f, "half")), h5.ErrType, "float of 2 bytes"},

@@ -151,8 +151,8 @@ func (f *File) appendStrings(path string, list []string, check func(Info) error)
 	})
 }
 
-// ReadString gives the string of a dataset that is one; of any length, padding and
-// character set, as its bytes are. A dataset of strings with no element at all is the
+// ReadString gives the string of a dataset that is one, by itself or as the only one of
+// a list; of any length, padding and character set, as its bytes are. A dataset of strings with no element at all is the
 // empty string.
 func (f *File) ReadString(path string) (string, error) {
 	var s string
@@ -281,7 +281,7 @@ func oneText(f *File, o object) (string, error) {
 	if err != nil || info.Null {
 		return "", err
 	}
-	if len(info.Shape) != 0 {
+	if info.Elements() != 1 {
 		return "", fmt.Errorf("%w: shape %v, not one string", ErrShape, info.Shape)
 	}
 	list, err := getText(f, o, info)

@@ -7,7 +7,9 @@ import (
 )
 
 // Element is what datasets and attributes consist of, strings apart. A bool is
-// stored as a byte, 0 or 1, in an object that has the attribute "bool".
+// stored as a byte, 0 or 1, in an object that has the attribute "bool". Those of other
+// writers are read too: enumerations of FALSE and TRUE, as h5py writes them, and bit
+// fields of one byte, as Julia does.
 type Element interface {
 	bool | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
@@ -90,7 +92,11 @@ func typeOf[T Element]() Type {
 	}
 }
 
-// widens reports whether every value of t is a value of u.
+// integer reports whether t is a type of integers.
+func (t Type) integer() bool { return t >= Int8 && t <= Uint64 }
+
+// widens reports whether every value of t is a value of u, or integers of t may be, which
+// reading has to check: others write bools as numbers, and integers for floats.
 func (t Type) widens(u Type) bool {
 	if t == u {
 		return t != Unknown && t != String
@@ -98,10 +104,12 @@ func (t Type) widens(u Type) bool {
 	signed := func(t Type) bool { return t >= Int8 && t <= Int64 }
 	unsigned := func(t Type) bool { return t >= Uint8 && t <= Uint64 }
 	switch {
+	case u == Bool:
+		return t.integer()
 	case signed(t) && signed(u), unsigned(t) && unsigned(u), unsigned(t) && signed(u):
 		return t.size() < u.size()
 	case u == Float64:
-		return t == Float32 || (signed(t) || unsigned(t)) && t.size() <= 4
+		return t == Float32 || t.integer()
 	case u == Float32:
 		return (signed(t) || unsigned(t)) && t.size() <= 2
 	}
@@ -189,6 +197,9 @@ func (i Info) Elements() int {
 	}
 	return n
 }
+
+// ElementBytes is the size of an element in the form in which the file has it.
+func (i Info) ElementBytes() int64 { return i.bytes }
 
 // Bytes is the size of all elements in the form in which the file has each, as far as an
 // int64 takes it. Storage is more where chunks aren't full, and may be less where there are

@@ -37,6 +37,15 @@ def check(name):
         assert list(f) == sorted(f)
 
 
+def bits(f, name, values, t=h5py.h5t.STD_B8LE, space=None):
+    """Bit fields, for which h5py has no types of numpy; also as an attribute."""
+    space = space or h5py.h5s.create_simple((len(values),))
+    data = np.array(values, dtype="u%d" % t.get_size())
+    memory = {1: h5py.h5t.NATIVE_B8, 2: h5py.h5t.NATIVE_B16}[t.get_size()]
+    h5py.h5d.create(f.id, name.encode(), t, space).write(h5py.h5s.ALL, h5py.h5s.ALL, data, mtype=memory)
+    h5py.h5a.create(f[name].id, b"v", t, space).write(data, mtype=memory)
+
+
 def make(name, libver):
     with h5py.File(name, "w", libver=libver.lower()) as f:
         for t in numbers:
@@ -51,6 +60,30 @@ def make(name, libver):
         f["bytes"].attrs["bool"] = 1
         f["bad"] = np.array([1, 2], dtype="u1")
         f["bad"].attrs["bool"] = 1
+        bits(f, "bits", [1, 0, 1])
+        bits(f, "bigbits", [1, 0, 1], h5py.h5t.STD_B8BE)
+        bits(f, "bit", [1], space=h5py.h5s.create(h5py.h5s.SCALAR))
+        bits(f, "badbits", [1, 0, 6])
+        bits(f, "widebits", [1, 0], h5py.h5t.STD_B16LE)
+        for t in numbers[:8]:
+            f["plain/" + t] = np.array([1, 0, 1], dtype=">" + t)
+            f["plain/" + t].attrs["v"] = np.array([1, 0, 1], dtype=">" + t)
+        f["minus"] = np.array([1, -1], dtype="i1")
+        f["large"] = np.array([0, 256], dtype="i8")
+        f["whole"] = np.array([0, -5, 1 << 53], dtype=">i8")
+        f["wholeu"] = np.array([0, 1 << 63], dtype="u8")
+        f["odd"] = np.array([0, (1 << 53) + 1], dtype="i8")
+        f["oddu"] = np.array([0, (1 << 64) - 1], dtype="u8")
+        f["most"] = np.array([(1 << 63) - 1], dtype="i8")
+        f["real"] = np.array([0.0, 1.0])
+        colors = h5py.enum_dtype({"RED": 0, "GREEN": 1}, basetype="i1")
+        f.create_dataset("colors", data=[0, 1], dtype=colors)
+        for t in numbers:
+            f["none/" + t] = h5py.Empty(t)
+            f["none/" + t].attrs["v"] = h5py.Empty(t)
+        f["none/bool"] = h5py.Empty(np.bool_)
+        f["onetext"] = ["alone"]
+        f["onetext"].attrs["v"] = ["alone"]
         f["text"] = "Größe µm"
         f["text"].attrs["unit"] = "V/m"
         f["text"].attrs["list"] = ["x", "", "yyy"]
