@@ -12,9 +12,68 @@ import (
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
+// The path of an entry has a limit, wherever in the record it is too long, and the error
+// is short.
+func TestLongPaths(t *testing.T) {
+	half := strings.Repeat("h", record.MaxPath/2)
+	least := mustOf(t, half[1:], 1) // half and it are as long as a path can be
+	for name, build := range map[string]func(b *record.Builder, fits bool){
+		"a section": func(b *record.Builder, fits bool) {
+			b.Section(half, func(b *record.Builder) {
+				b.Int(half[1:], 1)
+				if !fits {
+					b.Int(half, 2)
+				}
+			})
+		},
+		"a record": func(b *record.Builder, fits bool) {
+			if fits {
+				b.Record(half, least)
+			} else {
+				b.Record(half+"h", least)
+			}
+		},
+		"a list of records": func(b *record.Builder, fits bool) {
+			name := half[len("/name")+1:]
+			if !fits {
+				name = half
+			}
+			b.Entry(half, name, nil)
+		},
+		"a list of arrays": func(b *record.Builder, fits bool) {
+			key := half + half
+			if fits {
+				key = key[len("/1"):]
+			}
+			b.Arrays(key, []record.Array{mustArray(t, []float64{1})})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, anyKeys := range []bool{false, true} {
+				var options []record.Option
+				if anyKeys {
+					options = append(options, record.AnyKeys())
+				}
+				b := record.NewBuilder(options...)
+				build(b, true)
+				if _, err := b.Build(); err != nil {
+					t.Errorf("a path of %d bytes at most: %v", record.MaxPath, err)
+				}
+				b = record.NewBuilder(options...)
+				build(b, false)
+				_, err := b.Build()
+				if !errors.Is(err, record.ErrKey) || len(err.Error()) > 1000 || !strings.Contains(err.Error(), strconv.Itoa(record.MaxPath)) {
+					t.Errorf("a longer one: %.1000v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestKeys(t *testing.T) {
 	for _, key := range []string{
 		"a", "grid_1", "1a", "-1", "1.5", "..", "Order", "orders", "with space", "φ", "٣", "\n", "a.b", strings.Repeat("x", 10000),
+		strings.Repeat("x", record.MaxPath-len("list/"+"/name")),
 	} {
 		if err := record.CheckKey(key); err != nil {
 			t.Errorf("%q: %v", key, err)
@@ -28,6 +87,7 @@ func TestKeys(t *testing.T) {
 	}{
 		{"empty", "", false},
 		{"a slash", "a/b", false},
+		{"too long", strings.Repeat("k", record.MaxPath+1), false},
 		{"NUL", "a\x00", false},
 		{"not UTF-8", "a\xff", false},
 		{"the group itself", ".", false},

@@ -35,8 +35,9 @@ type Option func(*Builder)
 
 // AnyKeys accepts the keys and names "order" and those of digits too. It is for
 // records that show what is in a file: there a list of arrays is read as a record
-// with the keys "1", "2", …. [Record.Writable] tells whether such a record could be
-// written, and a builder without the option refuses it as a part.
+// with the keys "1", "2", …. [Record.Writable] tells whether such a record is one that
+// may be made and written; package runfile writes others only where it read them. A builder
+// without the option refuses them as a part.
 func AnyKeys() Option { return func(b *Builder) { b.anyKeys = true } }
 
 // NewBuilder returns an empty builder.
@@ -215,6 +216,10 @@ func (b *Builder) fits(key string, v Value) bool {
 		b.fail(key, "", fmt.Sprintf("more than %d records within each other", MaxDepth), ErrValue)
 		return false
 	}
+	if n := len(key) + v.longest(); n > MaxPath {
+		b.fail(key, "", "the longest path in it: "+tooLong(n), ErrKey)
+		return false
+	}
 	if path := v.reservedPath(); path != "" && !b.anyKeys {
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		b.fail(key+"/"+path, "", strconv.Quote(name)+" is reserved for lists", ErrKey)
@@ -239,6 +244,7 @@ func (b *Builder) record() Record {
 	}
 	for i, v := range c.values {
 		c.nesting = max(c.nesting, v.depth())
+		c.longest = max(c.longest, len(c.keys[i])+v.longest())
 		c.reserved = c.reserved || reserved(c.keys[i]) || v.reservedPath() != ""
 	}
 	c.nesting++
@@ -252,5 +258,5 @@ func (b *Builder) refuse(key string, err error) *Builder {
 }
 
 func (b *Builder) fail(key, value, reason string, err error) {
-	b.errs = append(b.errs, &BuildError{Path: b.prefix + key, Value: value, Reason: reason, Err: err})
+	b.errs = append(b.errs, &BuildError{Path: shortenPath(b.prefix + key), Value: value, Reason: reason, Err: err})
 }

@@ -25,6 +25,7 @@ type content struct {
 	values   []Value
 	index    map[string]int
 	nesting  int
+	longest  int  // bytes of the longest path
 	reserved bool // some key or name, here or below, is one that AnyKeys allows only
 }
 
@@ -140,6 +141,14 @@ func (r Record) depth() int {
 		return 1
 	}
 	return r.c.nesting
+}
+
+// longest returns the bytes of the longest path within the record, from a slash on.
+func (r Record) longest() int {
+	if r.c == nil {
+		return 0
+	}
+	return len("/") + r.c.longest
 }
 
 // at returns the value of a key.

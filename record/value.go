@@ -309,6 +309,25 @@ func (v Value) depth() int {
 	return depth
 }
 
+// longest returns the bytes of the longest path below the value, its slash included.
+func (v Value) longest() int {
+	switch v.kind {
+	case Group:
+		return v.record().longest()
+	case Arrays:
+		if n := len(v.arrays()); n > 0 {
+			return len("/") + len(strconv.Itoa(n))
+		}
+	case Records:
+		longest := len("/" + orderKey)
+		for name, i := range v.list().inOrder() {
+			longest = max(longest, len("/")+len(name)+v.list().entries[i].longest())
+		}
+		return longest
+	}
+	return 0
+}
+
 // reservedPath is that of a record, below the value.
 func (v Value) reservedPath() string {
 	switch v.kind {
