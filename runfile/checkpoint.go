@@ -45,7 +45,7 @@ func WriteCheckpoint(ctx context.Context, dir, name string, k *Checkpoint, opts 
 
 // solution is the root of the file that the checkpoint becomes.
 func (k *Checkpoint) solution() *Solution {
-	return &Solution{Settings: k.Settings, Layout: k.Layout, Times: []float64{k.Time}, States: [][]float64{k.State}}
+	return &Solution{Settings: k.Settings, Layout: k.Layout, Times: []float64{k.Time}, States: [][]float64{k.State}, carried: k.carried}
 }
 
 func (k *Checkpoint) check() error {
@@ -58,7 +58,7 @@ func (k *Checkpoint) check() error {
 			return err
 		}
 	}
-	if err := k.Stepper.Writable(); err != nil {
+	if err := k.carried.check(k.Stepper); err != nil {
 		return fmt.Errorf("%w: stepper: %w", ErrInput, err)
 	}
 	for name := range k.Bundles {
@@ -187,7 +187,7 @@ func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options)
 		return err
 	}
 	if k.HasStepper {
-		if err := writeRecord(f, "checkpoint/stepper", k.Stepper); err != nil {
+		if err := k.carried.write(f, "checkpoint/stepper", k.Stepper); err != nil {
 			return err
 		}
 	}
@@ -260,7 +260,7 @@ func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Check
 		return nil, err
 	}
 	if k.HasStepper {
-		if k.Stepper, err = readRecord(f, "checkpoint/stepper"); err != nil {
+		if k.Stepper, err = k.carried.read(f, "checkpoint/stepper"); err != nil {
 			return nil, err
 		}
 	}
@@ -307,11 +307,11 @@ func readSummary(f *h5.File) (s Summary, err error) {
 		"attempted": &s.Attempted, "accepted": &s.Accepted,
 		"nonlinear_iterations": &s.NonlinearIterations, "linear_iterations": &s.LinearIterations,
 	} {
-		if *to, err = record.Default(r.Int, key, 0); err != nil {
+		if *to, err = orElse(intAt, r, key, 0); err != nil {
 			return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 		}
 	}
-	if s.WallTime, err = record.Default(r.Float, "wall_time", 0); err != nil {
+	if s.WallTime, err = orElse(floatAt, r, "wall_time", 0); err != nil {
 		return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 	}
 	return s, nil

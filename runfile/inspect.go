@@ -20,12 +20,16 @@ type Info struct {
 	// Writer is what the file says of its writer; only ours says so.
 	Writer string
 	// Ours says that this package wrote the file. Only then is there a mark that it is
-	// complete, and can its hashes be checked.
+	// complete.
 	Ours bool
 	// Commit and CodeVersion are those of the program that wrote the file.
 	Commit, CodeVersion string
 
 	Settings record.Record
+	// HashesBy says whose the hashes of the settings are, if they are another writer's:
+	// the file's, or one whose settings were joined into it. Such hashes are carried and
+	// never computed again. It is "unknown" where the writer has no name.
+	HashesBy string
 	Hashes   int // of the settings that [Faults] has found right
 	Layout   Layout
 	Times    []float64
@@ -68,11 +72,11 @@ func (i *Info) Segment() (number int, ok bool) {
 	if i.State != nil {
 		return 0, false
 	}
-	n, err := i.Settings.Int("segment/index")
+	n, err := intAt(i.Settings, "segment/index")
 	if err != nil || n < 1 {
 		return 0, false
 	}
-	if start, err := i.Settings.Float("segment/start_time"); err == nil && precedes(i.Times, start) {
+	if start, err := floatAt(i.Settings, "segment/start_time"); err == nil && precedes(i.Times, start) {
 		return 0, false
 	}
 	return int(n), true
@@ -185,7 +189,10 @@ func (i *inspector) text(name string) string {
 }
 
 func (i *inspector) settings(context.Context) (err error) {
-	i.Settings, err = readSettings(i.f)
+	if i.Settings, err = readSettings(i.f); err != nil {
+		return err
+	}
+	i.HashesBy, err = hashWriter(i.f, i.r)
 	return err
 }
 
@@ -317,7 +324,7 @@ func (i *inspector) read(ctx context.Context, d dataset, info h5.Info) error {
 }
 
 func (i *inspector) statistics(context.Context) (err error) {
-	i.Statistics, err = readStatistics(i.f)
+	i.Statistics, err = readStatistics(i.f, nil)
 	return err
 }
 
@@ -410,7 +417,7 @@ func readOutline(ctx context.Context, f *h5.File, r root, o *options) (*Solution
 		return nil, i.faults[0]
 	}
 	s.States = make([][]float64, len(s.Times))
-	if s.Statistics, err = readStatistics(f); err != nil {
+	if s.Statistics, err = readStatistics(f, nil); err != nil {
 		return nil, err
 	}
 	s.Updates, err = readUpdates(f, len(s.Times))

@@ -102,7 +102,7 @@ func TestInspectReadsEveryVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := foreign(t, version)
+			want := foreign(t, version, false)
 			same(t, version+" layout", i.Layout, want.Layout)
 			if i.Version != version || i.Ours || i.Writer != "" || i.CodeVersion != "0.3.0" || len(i.Unknowns) != 4 {
 				t.Errorf("got %+v", i)

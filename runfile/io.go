@@ -322,7 +322,7 @@ func checkComplete(f *h5.File) (ours bool, err error) {
 	}
 	writer, err := f.AttributeString("/", writerAttribute)
 	switch {
-	case errors.Is(err, h5.ErrType) || err == nil && !strings.HasPrefix(writer, writerName):
+	case errors.Is(err, h5.ErrType) || errors.Is(err, h5.ErrShape) || err == nil && !strings.HasPrefix(writer, writerName):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -331,11 +331,11 @@ func checkComplete(f *h5.File) (ours bool, err error) {
 		return false, err
 	}
 	if has {
-		mark, _, err := h5.AttributeAs[int64](f, "/", completeAttribute)
+		mark, _, err := h5.AttributeAs[bool](f, "/", completeAttribute)
 		if err != nil {
 			return false, err
 		}
-		has = len(mark) == 1 && mark[0] == 1
+		has = len(mark) == 1 && mark[0]
 	}
 	if !has {
 		return false, in(f.Name(), "", ErrTorn, "it was written by %q and has no attribute %s", writer, completeAttribute)

@@ -3,6 +3,7 @@ package runfile
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,6 +12,9 @@ import (
 
 // ErrNotOneRun says that files are not the segments of one run, in order.
 var ErrNotOneRun = errors.New("not the segments of one run")
+
+// unknownHash is what other writers have for a hash that they don't know.
+const unknownHash = "unknown"
 
 // segment is what a part's settings say of it. What they don't say is not there.
 type segment struct {
@@ -28,12 +32,12 @@ func segmentOf(settings record.Record) (s segment, err error) {
 		"segment/saved_before":         &s.savedBefore,
 		"segment/attempts_before":      &s.attemptsBefore,
 	} {
-		if *to, err = optional(settings.Int(path)); err != nil {
+		if *to, err = optional(intAt(settings, path)); err != nil {
 			return s, err
 		}
 	}
 	for path, to := range map[string]**float64{"segment/start_time": &s.start, "segment/end_time": &s.end} {
-		if *to, err = optional(settings.Float(path)); err != nil {
+		if *to, err = optional(floatAt(settings, path)); err != nil {
 			return s, err
 		}
 	}
@@ -41,11 +45,11 @@ func segmentOf(settings record.Record) (s segment, err error) {
 		"setup_hash":                  &s.setupHash,
 		"segment/previous_setup_hash": &s.previousSetupHash,
 	} {
-		text, err := optional(settings.Text(path))
+		text, err := optional(textAt(settings, path))
 		if err != nil {
 			return s, err
 		}
-		if text != nil {
+		if text != nil && *text != unknownHash {
 			*to = *text
 		}
 	}
@@ -89,8 +93,9 @@ func optional[T any](v T, err error) (*T, error) {
 
 // join makes one solution of the segments of a run in order, each a part from one
 // file. What is repeated is taken from the later part. The error matches
-// [ErrNotOneRun].
+// [ErrNotOneRun]; what is odd, but no reason to refuse the parts, is a warning.
 func join(parts []*Solution, warn func(string)) (*Solution, error) {
+	parts = withoutClashes(parts, warn)
 	joined := *parts[0]
 	joined.Updates = slices.Clone(joined.Updates)
 	joined.Statistics = joined.Statistics.filled()
@@ -112,15 +117,13 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 		if err := follows(a, b, before, seg); err != nil {
 			return nil, err
 		}
-		if err := sameUnknowns(parts[0], b); err != nil {
+		if err := sameUnknowns(parts[0], b, warn); err != nil {
 			return nil, err
 		}
 		if seg.start != nil {
 			joined.cut(*seg.start)
 		}
-		if err := adjoins(a, b, before, seg, first.savedBefore, len(joined.Times)); err != nil {
-			return nil, err
-		}
+		adjoins(a, b, before, seg, first.savedBefore, len(joined.Times), warn)
 		joined.Statistics = cutStatistics(joined.Statistics, own, before, seg)
 		own = joined.Statistics.Attempts()
 		if err := joined.add(a, b); err != nil {
@@ -150,26 +153,31 @@ func follows(a, b *Solution, sa, sb segment) error {
 	return nil
 }
 
-// adjoins makes sure that nothing is missing between two parts, as far as that is known:
+// adjoins warns where something is missing between two parts, as far as that is known:
 // kept is how many states there are before the second, with those that the run had saved
 // before the first of all parts.
-func adjoins(a, b *Solution, sa, sb segment, savedBefore *int64, kept int) error {
+func adjoins(a, b *Solution, sa, sb segment, savedBefore *int64, kept int, warn func(string)) {
+	odd := func(format string, args ...any) {
+		warn(fmt.Sprintf("join %s and %s: %s", a.Files[0], b.Files[0], fmt.Sprintf(format, args...)))
+	}
 	if sa.end != nil && sb.start != nil && *sa.end < *sb.start {
-		return refuse(a, b, "the first ends at %v s, before the second starts at %v s", *sa.end, *sb.start)
+		odd("the first ends at %v s, before the second starts at %v s", *sa.end, *sb.start)
 	}
 	if savedBefore != nil && sb.savedBefore != nil && *savedBefore+int64(kept) < *sb.savedBefore {
-		return refuse(a, b, "%d states are saved before the second, which counts %d", *savedBefore+int64(kept), *sb.savedBefore)
+		odd("%d states are saved before the second, which counts %d", *savedBefore+int64(kept), *sb.savedBefore)
 	}
 	if sa.attemptsBefore == nil || sb.attemptsBefore == nil {
-		return nil
+		return
 	}
 	if n := *sa.attemptsBefore + int64(a.Statistics.Attempts()); n < *sb.attemptsBefore {
-		return refuse(a, b, "%d steps are attempted before the second, which counts %d", n, *sb.attemptsBefore)
+		odd("%d steps are attempted before the second, which counts %d", n, *sb.attemptsBefore)
 	}
-	return nil
 }
 
-func sameUnknowns(a, b *Solution) error {
+// sameUnknowns compares the unknowns of two parts: their names, and the lengths of what
+// the state has of each, the cells of fields included. Else the layout of the first part
+// would not be that of the states.
+func sameUnknowns(a, b *Solution, warn func(string)) error {
 	names := func(s *Solution) (list []string) {
 		for _, u := range s.Layout.Unknowns {
 			list = append(list, u.Name)
@@ -179,15 +187,54 @@ func sameUnknowns(a, b *Solution) error {
 	if na, nb := names(a), names(b); !slices.Equal(na, nb) {
 		return refuse(a, b, "the unknowns are %s and %s", strings.Join(na, ", "), strings.Join(nb, ", "))
 	}
-	if la, lb := a.Layout.Size(), b.Layout.Size(); la != lb {
-		return refuse(a, b, "the states have %d and %d numbers", la, lb)
-	}
-	for i, u := range a.Layout.Unknowns {
-		if v := b.Layout.Unknowns[i]; u.Kind == Field && v.Domain.Size != u.Domain.Size {
+	for i := range a.Layout.Unknowns {
+		u, v := &a.Layout.Unknowns[i], &b.Layout.Unknowns[i]
+		if (u.Kind == Field) != (v.Kind == Field) {
+			return refuse(a, b, "unknown %q is %v and %v", u.Name, u.Kind, v.Kind)
+		}
+		if u.Kind == Field && v.Domain.Size != u.Domain.Size {
 			return refuse(a, b, "field %q has %v and %v cells", u.Name, u.Domain.Size, v.Domain.Size)
 		}
 	}
+	if la, lb := a.Layout.Size(), b.Layout.Size(); la != lb {
+		return refuse(a, b, "the states have %d and %d numbers", la, lb)
+	}
+	for i := range a.Layout.Unknowns {
+		u, v := &a.Layout.Unknowns[i], &b.Layout.Unknowns[i]
+		if na, nb := a.Layout.length(u), b.Layout.length(v); na != nb {
+			return refuse(a, b, "unknown %q has %d and %d numbers of the states", u.Name, na, nb)
+		}
+		if what := a.Layout.other(u, &b.Layout, v); what != "" {
+			warn(fmt.Sprintf("unknown %q has %s in %s and in %s: the joined layout is that of the first",
+				u.Name, what, a.Files[0], b.Files[0]))
+		}
+	}
 	return nil
+}
+
+// other says what of an unknown is not the same in another layout, except its unit.
+func (l *Layout) other(u *Unknown, m *Layout, v *Unknown) string {
+	grids := func(l *Layout, u *Unknown) (list []MomentumGrid) {
+		for r := range cells(l.R) {
+			g := *l.momentum(u, r)
+			g.Name = "" // another name makes no other grid
+			list = append(list, g)
+		}
+		return list
+	}
+	switch {
+	case u.Kind != v.Kind:
+		return "other kinds"
+	case u.Kind == Field && u.Domain != v.Domain:
+		return "other domains"
+	case u.Kind == Radial && u.Components != v.Components:
+		return "other numbers of components"
+	case (u.Kind == Radial || u.Kind == Kinetic) && !slices.Equal(l.R, m.R):
+		return "other radial grids"
+	case u.Kind == Kinetic && !reflect.DeepEqual(grids(l, u), grids(m, v)):
+		return "other momentum grids"
+	}
+	return ""
 }
 
 // cut drops the states that the next part repeats.
@@ -239,7 +286,7 @@ func (s *Solution) add(a, b *Solution) error {
 	}
 	s.Statistics = s.Statistics.then(b.Statistics.filled())
 	s.Files = slices.Concat(s.Files, b.Files)
-	s.Settings, s.Version = b.Settings, b.Version
+	s.Settings, s.carried, s.Version = b.Settings, b.carried, b.Version
 	return nil
 }
 

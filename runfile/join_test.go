@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -225,6 +226,15 @@ func TestFilesThatAreNotOneRunAreRefused(t *testing.T) {
 		{"another length of the state", func(_ *testing.T, parts []*Solution) {
 			parts[1].Layout = Layout{R: []float64{0, 1, 2}, Unknowns: []Unknown{{Name: "n", Kind: Radial, Components: 3}}}
 		}, []string{"a.h5", "b.h5", "1 and 6 numbers"}},
+		{"other lengths that come to the same", func(_ *testing.T, parts []*Solution) {
+			for i, p := range parts {
+				p.Layout = Layout{R: []float64{0, 1}, Unknowns: []Unknown{{Name: "n", Kind: Radial, Components: 1 + i}, {Name: "m", Kind: Radial, Components: 2 - i}}}
+			}
+		}, []string{"a.h5", "b.h5", `"n"`, "1 and 2 numbers"}},
+		{"a field and none", func(_ *testing.T, parts []*Solution) {
+			parts[0].Layout.Unknowns = append(parts[0].Layout.Unknowns, Unknown{Name: "phi", Kind: Field, Domain: cube})
+			parts[1].Layout.Unknowns = append(parts[1].Layout.Unknowns, Unknown{Name: "phi", Kind: Scalar})
+		}, []string{"a.h5", "b.h5", `"phi"`, "field and scalar"}},
 		{"another size of a field", func(_ *testing.T, parts []*Solution) {
 			for i, p := range parts {
 				p.Layout = Layout{Unknowns: []Unknown{{Name: "n", Kind: Field}}}
@@ -289,14 +299,36 @@ func with(t *testing.T, s *Solution, entries map[string]any) *Solution {
 	return s
 }
 
-// Segments between which something is missing are not joined, as far as their records
-// tell.
-func TestSegmentsWithAHoleAreRefused(t *testing.T) {
+var cube = grid.Domain{Size: [3]int{4, 4, 4}, Spacing: [3]float64{1, 1, 1}}
+
+// heard collects warnings.
+func heard() (warn func(string), warnings *[]string) {
+	warnings = new([]string)
+	return func(text string) { *warnings = append(*warnings, text) }, warnings
+}
+
+// saysAll checks that there is one text, which has all the words.
+func saysAll(t *testing.T, texts []string, words []string) {
+	t.Helper()
+	if len(texts) != 1 {
+		t.Errorf("there are %d warnings: %q", len(texts), texts)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(texts[0], word) {
+			t.Errorf("%q doesn't say %q", texts[0], word)
+		}
+	}
+}
+
+// Segments between which something is missing are joined all the same, with a warning, as
+// far as their records tell.
+func TestHolesBetweenSegmentsAreWarnings(t *testing.T) {
 	type entries map[string]any
 	for _, tc := range []struct {
 		name string
 		a, b entries
-		want []string // empty: they join
+		want []string // empty: no warning
 	}{
 		{"the first ends before the second starts", entries{"end_time": 1.0}, entries{},
 			[]string{"a.h5", "b.h5", "ends at 1 s", "starts at 2 s"}},
@@ -316,20 +348,26 @@ func TestSegmentsWithAHoleAreRefused(t *testing.T) {
 				with(t, part(t, "a.h5", numbered(1, 0, 0), []float64{0, 1, 2, 3}, []float64{1, 2, 3}), tc.a),
 				with(t, part(t, "b.h5", numbered(2, 2, 2), []float64{4}, []float64{4}), tc.b),
 			}
-			_, err := join(parts, quiet(t))
-			if errors.Is(err, ErrNotOneRun) != (tc.want != nil) || tc.want == nil && err != nil {
-				t.Fatalf("error is %v", err)
+			warn, warnings := heard()
+			got, err := join(parts, warn)
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, want := range tc.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q doesn't say %q", err, want)
+			if want := []float64{0, 1, 2, 4}; !slices.Equal(got.Times, want) {
+				t.Errorf("times are %v, want %v", got.Times, want)
+			}
+			if tc.want == nil {
+				if len(*warnings) > 0 {
+					t.Errorf("warnings: %q", *warnings)
 				}
+				return
 			}
+			saysAll(t, *warnings, tc.want)
 		})
 	}
 }
 
-// A hole behind the second of three segments is found, also where the first two have been
+// A hole behind the second of three segments is noticed, also where the first two have been
 // joined already, and where the join begins with a later segment.
 func TestHolesBehindLaterSegments(t *testing.T) {
 	parts := func(third int64) []*Solution {
@@ -347,20 +385,97 @@ func TestHolesBehindLaterSegments(t *testing.T) {
 				first, err := join(p[:2], quiet(t))
 				return []*Solution{first, p[2]}, err
 			},
-			"two joined, from the second": func(p []*Solution) ([]*Solution, error) {
-				last, err := join(p[1:], quiet(t))
-				return []*Solution{last}, err
-			},
 		} {
 			list, err := joined(parts(third))
+			warn, warnings := heard()
 			if err == nil {
-				_, err = join(list, quiet(t))
+				_, err = join(list, warn)
 			}
-			if errors.Is(err, ErrNotOneRun) != hole || !hole && err != nil {
-				t.Errorf("%s, %d states saved before the third: %v", name, third, err)
+			if err != nil || (len(*warnings) == 1) != hole {
+				t.Errorf("%s, %d states saved before the third: %v, warnings %q", name, third, err, *warnings)
 			}
 		}
 	}
+}
+
+// What isn't on the list of reasons is none to refuse a join.
+func TestWhatIsNoReasonToRefuse(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(t *testing.T, parts []*Solution)
+		want   []string // of the warning, empty for none
+	}{
+		{"the first has no statistics", func(t *testing.T, parts []*Solution) { parts[0].Statistics = Statistics{} },
+			[]string{"a.h5", "b.h5", "0 steps are attempted before", "counts 2"}},
+		{"the setup of the first is not known", func(t *testing.T, parts []*Solution) {
+			parts[0].Settings = withEntry(t, parts[0].Settings, "setup_hash", "unknown")
+		}, nil},
+		{"the setup before the second is not known", func(t *testing.T, parts []*Solution) {
+			with(t, parts[1], map[string]any{"previous_setup_hash": "unknown"})
+		}, nil},
+		{"neither is known", func(t *testing.T, parts []*Solution) {
+			parts[0].Settings = withEntry(t, parts[0].Settings, "setup_hash", "")
+			with(t, parts[1], map[string]any{"previous_setup_hash": "unknown"})
+		}, nil},
+		{"another spacing of a field", func(t *testing.T, parts []*Solution) {
+			for i, p := range parts {
+				phi := Unknown{Name: "phi", Kind: Field, Domain: cube}
+				phi.Domain.Spacing[1] += float64(i)
+				p.Layout.Unknowns = append(p.Layout.Unknowns, phi)
+			}
+		}, []string{"a.h5", "b.h5", `"phi"`, "domains"}},
+		{"another kind", func(t *testing.T, parts []*Solution) {
+			parts[1].Layout = Layout{R: []float64{0, 1}, Unknowns: []Unknown{{Name: "n", Kind: Radial, Components: 1, Unit: "m^-3"}}}
+		}, []string{"a.h5", "b.h5", `"n"`, "kinds"}},
+		{"another radial grid", func(t *testing.T, parts []*Solution) {
+			for i, p := range parts {
+				p.Layout = Layout{R: []float64{0, 1 + float64(i)}, Unknowns: []Unknown{{Name: "n", Kind: Radial, Components: 1, Unit: "m^-3"}}}
+			}
+		}, []string{"a.h5", "b.h5", `"n"`, "radial grids"}},
+		{"another momentum grid", func(t *testing.T, parts []*Solution) {
+			for i, p := range parts {
+				p.Layout = Layout{R: []float64{0, 1}, Grids: []MomentumGrid{{Name: "g", P: []float64{0, 1 + float64(i)}, Xi: []float64{-1, 1}}},
+					Unknowns: []Unknown{{Name: "n", Kind: Kinetic, Grids: []string{"g"}, Unit: "m^-3"}}}
+			}
+		}, []string{"a.h5", "b.h5", `"n"`, "momentum grids"}},
+		{"another name of a momentum grid", func(t *testing.T, parts []*Solution) {
+			for i, p := range parts {
+				name := []string{"g", "h"}[i]
+				p.Layout = Layout{R: []float64{0, 1}, Grids: []MomentumGrid{{Name: name, P: []float64{0, 1}, Xi: []float64{-1, 1}}},
+					Unknowns: []Unknown{{Name: "n", Kind: Kinetic, Grids: []string{name}, Unit: "m^-3"}}}
+			}
+		}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			parts := twoParts(t)
+			tc.change(t, parts)
+			warn, warnings := heard()
+			got, err := join(parts, warn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []float64{0, 1, 2, 3, 4}; !slices.Equal(got.Times, want) {
+				t.Errorf("times are %v, want %v", got.Times, want)
+			}
+			if tc.want == nil {
+				if len(*warnings) > 0 {
+					t.Errorf("warnings: %q", *warnings)
+				}
+				return
+			}
+			saysAll(t, *warnings, tc.want)
+		})
+	}
+}
+
+// withEntry returns a record with another value of a key.
+func withEntry(t *testing.T, r record.Record, key string, value any) record.Record {
+	t.Helper()
+	r, err := r.With(key, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // without returns settings whose segment record lacks a key.

@@ -123,6 +123,9 @@ func readLayout(f *h5.File, warn func(string)) (*Layout, map[string]string, erro
 			return false
 		}
 		text, isText := v.Any().(string)
+		if list, ok := v.Any().([]string); ok && len(list) == 1 {
+			text, isText = list[0], true
+		}
 		switch {
 		case err != nil && !errors.Is(err, record.ErrValue) && !errors.Is(err, h5.ErrKind) && !errors.Is(err, h5.ErrType) && !errors.Is(err, h5.ErrShape):
 			return false
@@ -154,7 +157,7 @@ func unknownOfUnit(path string) (name string, ok bool) {
 
 // layoutOf rebuilds a layout from its record, with nothing but what it holds.
 func layoutOf(r record.Record) (*Layout, map[string]string, error) {
-	version, err := record.Default(r.Int, "layout_version", LayoutVersion)
+	version, err := orElse(intAt, r, "layout_version", LayoutVersion)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,17 +166,17 @@ func layoutOf(r record.Record) (*Layout, map[string]string, error) {
 	}
 	l := &Layout{}
 	if r.Has("r_faces") {
-		if l.R, err = r.Floats("r_faces"); err != nil {
+		if l.R, err = floatsAt(r, "r_faces"); err != nil {
 			return nil, nil, err
 		}
 	}
 	err = eachEntry(r, "grids", func(name string, r record.Record) error {
 		g := MomentumGrid{Name: name}
 		var err error
-		if g.P, err = r.Floats("p_faces"); err != nil {
+		if g.P, err = floatsAt(r, "p_faces"); err != nil {
 			return err
 		}
-		if g.Xi, err = r.Floats("xi_faces"); err != nil {
+		if g.Xi, err = floatsAt(r, "xi_faces"); err != nil {
 			return err
 		}
 		l.Grids = append(l.Grids, g)
@@ -242,26 +245,26 @@ func eachEntry(r record.Record, path string, visit func(name string, r record.Re
 
 func unknownOf(name string, r record.Record) (u Unknown, err error) {
 	u.Name = name
-	kind, err := r.Text("kind")
+	kind, err := textAt(r, "kind")
 	if err != nil {
 		return u, err
 	}
 	u.Kind = Kind(kind)
-	if u.Scale, err = record.Default(r.Float, "scale", 1); err != nil {
+	if u.Scale, err = orElse(floatAt, r, "scale", 1); err != nil {
 		return u, err
 	}
-	if u.Unit, err = record.Default(r.Text, "unit", ""); err != nil {
+	if u.Unit, err = orElse(textAt, r, "unit", ""); err != nil {
 		return u, err
 	}
 	if r.Has("lower_limit_tolerance") {
 		u.Lower = &LowerLimit{}
-		if u.Lower.Tolerance, err = r.Float("lower_limit_tolerance"); err != nil {
+		if u.Lower.Tolerance, err = floatAt(r, "lower_limit_tolerance"); err != nil {
 			return u, err
 		}
-		if u.Lower.Value, err = record.Default(r.Float, "lower_limit_value", 0); err != nil {
+		if u.Lower.Value, err = orElse(floatAt, r, "lower_limit_value", 0); err != nil {
 			return u, err
 		}
-		if u.Lower.Reference, err = record.Default(r.Text, "lower_limit_reference", ""); err != nil {
+		if u.Lower.Reference, err = orElse(textAt, r, "lower_limit_reference", ""); err != nil {
 			return u, err
 		}
 	}
@@ -269,7 +272,7 @@ func unknownOf(name string, r record.Record) (u Unknown, err error) {
 	case Radial:
 		return u, u.readComponents(r)
 	case Kinetic:
-		u.Grids, err = r.Texts("grids")
+		u.Grids, err = textsAt(r, "grids")
 	case Field:
 		u.Domain, err = domainOf(r)
 	}
@@ -277,7 +280,7 @@ func unknownOf(name string, r record.Record) (u Unknown, err error) {
 }
 
 func (u *Unknown) readComponents(r record.Record) error {
-	n, err := r.Int("components")
+	n, err := intAt(r, "components")
 	if err != nil {
 		return err
 	}
@@ -288,7 +291,7 @@ func (u *Unknown) readComponents(r record.Record) error {
 	if !r.Has("group_starts") {
 		return nil
 	}
-	starts, err := r.Ints("group_starts")
+	starts, err := intsAt(r, "group_starts")
 	if err != nil {
 		return err
 	}
@@ -303,15 +306,15 @@ func (u *Unknown) readComponents(r record.Record) error {
 }
 
 func domainOf(r record.Record) (d grid.Domain, err error) {
-	size, err := r.Ints("cells")
+	size, err := intsAt(r, "cells")
 	if err != nil {
 		return d, err
 	}
-	origin, err := r.Floats("origin")
+	origin, err := floatsAt(r, "origin")
 	if err != nil {
 		return d, err
 	}
-	spacing, err := r.Floats("spacing")
+	spacing, err := floatsAt(r, "spacing")
 	if err != nil {
 		return d, err
 	}

@@ -31,7 +31,9 @@ const (
 // that a failure leaves the path as it was. When it returns, the file is on the disk.
 //
 // The files, version, origins and stored units of a solution that was read play no
-// part, except that it gives the values of its fields unless [Fields] does.
+// part, except that it gives the values of its fields unless [Fields] does. What only
+// other writers have in their settings and statistics is written as it was read, and their
+// hashes are marked as theirs.
 func WriteOutput(ctx context.Context, path string, s *Solution, opts ...Option) error {
 	o, err := newOptions(opts)
 	if err == nil {
@@ -60,7 +62,7 @@ func (s *Solution) check() error {
 	if err := s.Layout.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
-	if err := s.Settings.Writable(); err != nil {
+	if err := s.carried.check(s.Settings); err != nil {
 		return fmt.Errorf("%w: settings: %w", ErrInput, err)
 	}
 	if err := checkTimes(s.Times); err != nil {
@@ -148,7 +150,7 @@ func writeRoot(ctx context.Context, f *h5.File, s *Solution, o *options, elsewhe
 	if err := writeRootAttributes(f); err != nil {
 		return err
 	}
-	if err := writeRecord(f, "settings", s.Settings); err != nil {
+	if err := s.carried.writeSettings(f, s.Settings); err != nil {
 		return err
 	}
 	if err := writeLayout(f, &s.Layout); err != nil {
@@ -530,7 +532,9 @@ func writeField(ctx context.Context, f *h5.File, u *Unknown, states int, o *opti
 // memory at once; fields stay in the files, for [Solution.ReadField].
 //
 // Segments that don't continue each other are an error that matches [ErrNotOneRun] and
-// names the files.
+// names the files. What is odd about them besides, such as states that are missing in
+// between, is a warning, and so is a statistic of another writer that can't be part of the
+// solution.
 func ReadOutput(ctx context.Context, files []string, opts ...Option) (*Solution, error) {
 	o, err := newOptions(opts)
 	if err == nil && len(files) == 0 {
@@ -593,7 +597,7 @@ func readOutput(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 	if err := s.readStates(ctx, f, 0, len(s.Times), nil); err != nil {
 		return nil, err
 	}
-	if s.Statistics, err = readStatistics(f); err != nil {
+	if s.Statistics, err = readStatistics(f, o.warn); err != nil {
 		return nil, err
 	}
 	if s.Updates, err = readUpdates(f, len(s.Times)); err != nil {
@@ -606,9 +610,10 @@ func readOutput(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 func readCommon(ctx context.Context, f *h5.File, r root, o *options) (*Solution, error) {
 	s := &Solution{Files: []string{f.Name()}, Version: r.version}
 	var err error
-	if s.Settings, err = readSettings(f); err != nil {
+	if s.carried, err = readSettingsAndMore(f, r); err != nil {
 		return nil, err
 	}
+	s.Settings = s.carried.settings
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -948,12 +953,13 @@ func writeStatistics(f *h5.File, s *Statistics, attempts, iterations int, o *opt
 			return err
 		}
 	}
-	return nil
+	return writeOthers(f, s, attempts, iterations, o)
 }
 
 // readStatistics reads what there is, and fills in the rest. With an error it returns no
-// statistics at all: what was read so far may have other lengths than the rest.
-func readStatistics(f *h5.File) (Statistics, error) {
+// statistics at all: what was read so far may have other lengths than the rest. Those that
+// the format doesn't have are read too, if warn is told of what can't be.
+func readStatistics(f *h5.File, warn func(string)) (Statistics, error) {
 	const group = statisticsGroup
 	var s Statistics
 	entries, err := members(f, group)
@@ -970,6 +976,11 @@ func readStatistics(f *h5.File) (Statistics, error) {
 	}
 	if err := s.check(); err != nil {
 		return Statistics{}, in(f.Name(), group, ErrMismatch, "%v", err)
+	}
+	if warn != nil {
+		if err := readOthers(f, entries, &s, warn); err != nil {
+			return Statistics{}, err
+		}
 	}
 	return s.filled(), nil
 }
@@ -1055,7 +1066,7 @@ func (s *Solution) stored(number int) *Checkpoint {
 	return &Checkpoint{
 		File: s.Files[0], Version: s.Version, Settings: s.Settings, Layout: s.Layout,
 		Time: s.Times[number], State: s.States[0],
-		origin: s.origins[number], units: s.units,
+		origin: s.origins[number], units: s.units, carried: s.carried,
 	}
 }
 

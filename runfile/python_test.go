@@ -3,6 +3,7 @@
 package runfile
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -102,7 +103,7 @@ var formats = []string{"0.0.1", "0.0.2", "0.0.3", "0.0.4", "0.0.5"}
 
 // Files that were made once stay readable.
 func TestGoldenFiles(t *testing.T) {
-	readFormats(t, "testdata/golden")
+	readFormats(t, "testdata/golden", false)
 }
 
 // So do those that WriteOutput and WriteCheckpoint made, type for type.
@@ -128,14 +129,15 @@ func TestOurGoldenFiles(t *testing.T) {
 func TestWeReadWhatPythonWrites(t *testing.T) {
 	dir := t.TempDir()
 	runPython(t, "make", dir)
-	readFormats(t, dir)
+	readFormats(t, dir, true)
 }
 
-func readFormats(t *testing.T, dir string) {
+// readFormats reads the files of each version. Those that have hashes have every section.
+func readFormats(t *testing.T, dir string, hashes bool) {
 	for _, version := range formats {
 		t.Run(version, func(t *testing.T) {
 			closed(t)
-			want := foreign(t, version)
+			want := foreign(t, version, hashes)
 			path := filepath.Join(dir, "output."+version+".h5")
 			got, err := ReadOutput(t.Context(), []string{path}, noWarnings(t))
 			if err != nil {
@@ -194,7 +196,7 @@ func foreignState(t int) []float64 {
 
 // foreign is what the script writes: every group reads as a record, and what a version
 // lacks has its default.
-func foreign(t *testing.T, version string) *Solution {
+func foreign(t *testing.T, version string, hashes bool) *Solution {
 	t.Helper()
 	any := func() *record.Builder { return record.NewBuilder(record.AnyKeys()) }
 	terms := mustBuild(t, any().
@@ -250,9 +252,39 @@ func foreign(t *testing.T, version string) *Solution {
 			s.Layout.Unknowns[i].Unit = unit
 		}
 	}
-	s.Settings = mustBuild(t, any().Record("grids", grids).Record("system", system).
-		Text("setup_hash", "a hash of another writer").Record("segment", segment))
+	if !hashes {
+		s.Settings = mustBuild(t, any().Record("grids", grids).Record("system", system).
+			Text("setup_hash", "a hash of another writer").Record("segment", segment))
+		return s
+	}
+	b := any()
+	for _, name := range sections {
+		switch name {
+		case "grids":
+			b.Record(name, grids)
+		case "system":
+			b.Record(name, system)
+		default:
+			b.Record(name, mustRecord(t, "of", name))
+		}
+	}
+	s.Settings = mustBuild(t, b.Record("hashes", hashesOfOthers(t)).Text("setup_hash", hashOfOthers("setup")).Record("segment", segment))
 	return s
+}
+
+// sections are those of the settings that have a hash.
+var sections = []string{"grids", "layout", "system", "updates", "prescribed", "solver", "time", "run"}
+
+// hashOfOthers is a hash that only its writer can compute.
+func hashOfOthers(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+
+func hashesOfOthers(t *testing.T) record.Record {
+	t.Helper()
+	b := record.NewBuilder()
+	for _, name := range sections {
+		b.Text(name, hashOfOthers(name))
+	}
+	return mustBuild(t, b)
 }
 
 // The order of the records of a list is known from files of others too.

@@ -26,15 +26,47 @@ const maxRecordBytes = 1 << 30
 
 // writeRecord writes a record as a group. Nothing must be at the path.
 func writeRecord(f *h5.File, path string, r record.Record) error {
-	if err := writeGroup(f, path, kindRecord); err != nil {
+	return writeRecordAs(f, path, r, nil)
+}
+
+// writeRecordAs is writeRecord for one that was read from a file: the groups at the paths
+// of lists become those of a list of records of another writer again, without a kind.
+func writeRecordAs(f *h5.File, path string, r record.Record, lists map[string]bool) error {
+	list := lists[path] && allRecords(r)
+	var err error
+	if list {
+		err = f.CreateGroup(path)
+	} else {
+		err = writeGroup(f, path, kindRecord)
+	}
+	if err != nil {
 		return err
 	}
 	for key, v := range r.All() {
-		if err := writeValue(f, h5.Join(path, key), v); err != nil {
+		if inner, ok := v.Any().(record.Record); ok {
+			err = writeRecordAs(f, h5.Join(path, key), inner, lists)
+		} else {
+			err = writeValue(f, h5.Join(path, key), v)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	if list {
+		return f.WriteStrings(h5.Join(path, orderName), r.Keys(), h5.Fixed)
+	}
 	return nil
+}
+
+// allRecords reports whether a record holds nothing but records, of which none takes the
+// place of the order of a list.
+func allRecords(r record.Record) bool {
+	for key, v := range r.All() {
+		if v.Kind() != record.Group || key == orderName {
+			return false
+		}
+	}
+	return true
 }
 
 func writeGroup(f *h5.File, path, kind string) error {
@@ -176,6 +208,8 @@ type recordReader struct {
 	// to go on without it.
 	drop func(path string, v record.Value, err error) bool
 	left int64 // bytes that may still be read
+	// lists are the paths of the groups that are lists of records but don't say so.
+	lists map[string]bool
 }
 
 // readRecord reads a group as the record that it is. Groups of our writer come back
@@ -276,6 +310,10 @@ func (r *recordReader) group(path string, n *node) (record.Value, error) {
 			return record.Value{}, err
 		}
 		if names != nil {
+			if r.lists == nil {
+				r.lists = map[string]bool{}
+			}
+			r.lists[path] = true
 			list := newGroup(n.name)
 			for _, name := range names {
 				list.add(n.member(name))
@@ -465,12 +503,17 @@ func (r *recordReader) dataset(path string) (record.Value, error) {
 	case h5.Float64:
 		v, err = readNumbers[float64](r.file, path)
 	default:
-		err = in(r.file.Name(), path, h5.ErrType, "elements of class %q can't be part of a record", info.Class)
+		err = unreadable(r.file, path, info)
 	}
 	if err != nil {
 		return record.Value{}, err
 	}
 	return r.valueOf(path, v)
+}
+
+// unreadable is the error of a dataset whose elements have no type of ours.
+func unreadable(f *h5.File, path string, info h5.Info) error {
+	return in(f.Name(), path, h5.ErrType, "elements of class %q and %d bytes can't be read", info.Class, info.ElementBytes())
 }
 
 // readNumbers reads a number or an array.
@@ -502,15 +545,19 @@ func readBool(f *h5.File, path string) (any, error) {
 	case len(shape) == 0 && len(data) == 1:
 		return data[0], nil
 	}
-	bytes := make([]uint8, len(data))
-	for i, b := range data {
-		if b {
-			bytes[i] = 1
-		}
-	}
-	a, err := record.NewArray(bytes, shape...)
+	a, err := record.NewArray(bytesOf(data), shape...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 	}
 	return a, nil
+}
+
+func bytesOf(bools []bool) []uint8 {
+	bytes := make([]uint8, len(bools))
+	for i, b := range bools {
+		if b {
+			bytes[i] = 1
+		}
+	}
+	return bytes
 }

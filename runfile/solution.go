@@ -24,6 +24,8 @@ type Solution struct {
 
 	// units are those that the file stores, by unknown: none in files before 0.0.5.
 	units map[string]string
+	// carried is what goes with the settings into another file, nil unless they were read.
+	carried *carried
 	// origins tell for each saved state in which file it is, and which one there.
 	origins []origin
 }
@@ -59,6 +61,8 @@ type Statistics struct {
 	IterationAttempt  []int64 // the number of its attempt, from 1
 	IterationResidual []float64
 	IterationLinear   []int64
+
+	others []otherStatistic // those of other writers
 }
 
 // A Checkpoint is a state to resume from.
@@ -88,6 +92,7 @@ type Checkpoint struct {
 
 	policies unknownPolicies   // for which a session writes it
 	units    map[string]string // that the file stores
+	carried  *carried          // as that of a Solution, with the stepper too
 	origin   origin
 	output   bool // it is one of the saved states of an output file
 }

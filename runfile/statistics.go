@@ -14,7 +14,7 @@ func (s *Statistics) Attempts() int {
 // unknownOutcome is the outcome of attempts whose file doesn't tell.
 const unknownOutcome = "unknown"
 
-// filled returns the statistics with the defaults of the fields that are nil.
+// filled returns the statistics with the defaults of the fields that are empty.
 func (s *Statistics) filled() Statistics {
 	n := s.Attempts()
 	f := *s
@@ -30,7 +30,7 @@ func (s *Statistics) filled() Statistics {
 }
 
 func orDefault[T any](v []T, n int, otherwise T) []T {
-	if v != nil {
+	if len(v) > 0 {
 		return v
 	}
 	return slices.Repeat([]T{otherwise}, n)
@@ -43,6 +43,7 @@ func (s *Statistics) first(n int) Statistics {
 	f.Time, f.StepLength, f.Accepted = s.Time[:n], s.StepLength[:n], s.Accepted[:n]
 	f.ErrorEstimate, f.NonlinearIterations = s.ErrorEstimate[:n], s.NonlinearIterations[:n]
 	f.LinearIterations, f.WallTime, f.Outcome = s.LinearIterations[:n], s.WallTime[:n], s.Outcome[:n]
+	f.others = rowsOf(s.others, false, span(0, n))
 	return f.keepIterations(func(attempt int64) bool { return attempt <= int64(n) })
 }
 
@@ -53,6 +54,7 @@ func (s *Statistics) from(n int) Statistics {
 	f.Time, f.StepLength, f.Accepted = s.Time[n:], s.StepLength[n:], s.Accepted[n:]
 	f.ErrorEstimate, f.NonlinearIterations = s.ErrorEstimate[n:], s.NonlinearIterations[n:]
 	f.LinearIterations, f.WallTime, f.Outcome = s.LinearIterations[n:], s.WallTime[n:], s.Outcome[n:]
+	f.others = rowsOf(s.others, false, span(n, len(s.Time)))
 	f = f.keepIterations(func(attempt int64) bool { return attempt > int64(n) })
 	for i := range f.IterationAttempt {
 		f.IterationAttempt[i] -= int64(n)
@@ -65,6 +67,7 @@ func (s *Statistics) from(n int) Statistics {
 func (s *Statistics) until(time float64) Statistics {
 	var f Statistics
 	number := make([]int64, len(s.Time)+1) // new numbers of the attempts that stay
+	var stay []int
 	for i, t := range s.Time {
 		if t > time {
 			continue
@@ -75,7 +78,9 @@ func (s *Statistics) until(time float64) Statistics {
 		f.LinearIterations = append(f.LinearIterations, s.LinearIterations[i])
 		f.WallTime, f.Outcome = append(f.WallTime, s.WallTime[i]), append(f.Outcome, s.Outcome[i])
 		number[i+1] = int64(len(f.Time))
+		stay = append(stay, i)
 	}
+	f.others = rowsOf(s.others, false, stay)
 	f.IterationAttempt, f.IterationResidual, f.IterationLinear = s.IterationAttempt, s.IterationResidual, s.IterationLinear
 	f = f.keepIterations(func(attempt int64) bool {
 		return attempt >= 1 && attempt < int64(len(number)) && number[attempt] > 0
@@ -90,10 +95,12 @@ func (s *Statistics) until(time float64) Statistics {
 func (s Statistics) keepIterations(keep func(attempt int64) bool) Statistics {
 	f := s
 	f.IterationAttempt, f.IterationResidual, f.IterationLinear = nil, nil, nil
+	var stay []int
 	for i, attempt := range s.IterationAttempt {
 		if !keep(attempt) {
 			continue
 		}
+		stay = append(stay, i)
 		f.IterationAttempt = append(f.IterationAttempt, attempt)
 		if s.IterationResidual != nil {
 			f.IterationResidual = append(f.IterationResidual, s.IterationResidual[i])
@@ -102,6 +109,7 @@ func (s Statistics) keepIterations(keep func(attempt int64) bool) Statistics {
 			f.IterationLinear = append(f.IterationLinear, s.IterationLinear[i])
 		}
 	}
+	f.others = rowsOf(s.others, true, stay)
 	return f
 }
 
@@ -124,6 +132,7 @@ func (s Statistics) then(b Statistics) Statistics {
 	for i := len(s.IterationAttempt); i < len(c.IterationAttempt); i++ {
 		c.IterationAttempt[i] += before
 	}
+	c.others = s.thenOthers(&b)
 	return c
 }
 

@@ -16,7 +16,7 @@ var ErrHash = errors.New("the hash does not match")
 type Verified struct {
 	Version    string
 	Checkpoint bool // it is a checkpoint, and no output file
-	// Ours says that this package wrote the file: hashes of others can't be checked.
+	// Ours says that this package wrote the file. Hashes of others can't be checked.
 	Ours   bool
 	Hashes int // that were checked
 	States int // saved states
@@ -37,8 +37,9 @@ func Verify(ctx context.Context, path string, opts ...Option) (Verified, error) 
 // Faults is [Inspect] that reads all of a file, and returns everything that is wrong with
 // it, each with the file and the object. The values of fields are not read,
 // but their shapes are checked, and in files of ours that the file has them all. Of a
-// file that this package wrote the hashes of the settings are computed again, and the
-// coordinates of axes are compared with the layout. Of a
+// file that this package wrote the coordinates of axes are compared with the layout, and
+// the hashes of the settings are computed again, unless they are those of another writer
+// that were carried into it: see [Info.HashesBy]. Of a
 // checkpoint that has the name of a run's, the state that it counts must be in a
 // segment, where there are segments of the run.
 //
@@ -46,7 +47,7 @@ func Verify(ctx context.Context, path string, opts ...Option) (Verified, error) 
 // unknown version. The result is never nil, and has what could be read.
 func Faults(ctx context.Context, path string, opts ...Option) (*Info, []error, error) {
 	i, faults, err := look(ctx, path, true, opts)
-	if err == nil && i.Ours {
+	if err == nil && i.Ours && i.HashesBy == "" {
 		var wrong []error
 		i.Hashes, wrong = checkHashes(path, i.Settings)
 		faults = append(faults, wrong...)

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/grid"
-	"github.com/fieldstone-io/fieldstone/record"
 	"github.com/fieldstone-io/fieldstone/runfile"
 	"github.com/spf13/cobra"
 )
@@ -80,12 +79,9 @@ func (a *app) join(ctx context.Context, files []string, out string, overwrite, a
 	if err != nil {
 		return a.refused(ctx, "join", err)
 	}
-	list, ours, err := countDropped(ctx, s, files)
+	list, err := countDropped(ctx, s, files)
 	if err != nil {
 		return a.refused(ctx, "join", err)
-	}
-	if !ours {
-		s.Settings = withLists(s.Settings)
 	}
 	j, err := a.writeJoined(ctx, s, to)
 	switch {
@@ -187,9 +183,8 @@ func (a *app) writeAndCompare(ctx context.Context, s *runfile.Solution, to *targ
 	return j, nil
 }
 
-// countDropped tells of each file how many of its states are in the joined output, and
-// whether the last file, from which the settings are, is ours.
-func countDropped(ctx context.Context, s *runfile.Solution, files []string) (list []joinedFile, ours bool, err error) {
+// countDropped returns for each file how many of its states are in the joined output.
+func countDropped(ctx context.Context, s *runfile.Solution, files []string) (list []joinedFile, err error) {
 	kept := make(map[string]int)
 	for i := range s.Times {
 		file, _ := s.Origin(i)
@@ -198,60 +193,11 @@ func countDropped(ctx context.Context, s *runfile.Solution, files []string) (lis
 	for _, file := range files {
 		info, _, err := runfile.Inspect(ctx, file, runfile.Warn(func(string) {}))
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		list, ours = append(list, joinedFile{file, notUTF8(file), len(info.Times), len(info.Times) - kept[file]}), info.Ours
+		list = append(list, joinedFile{file, notUTF8(file), len(info.Times), len(info.Times) - kept[file]})
 	}
-	return list, ours, nil
-}
-
-// withLists makes lists again of what the groups of another writer were read as: a
-// record of the arrays "1", "2", … , and one of records that each have their key for a
-// name. So they are in the joined file as they were, the order of the latter too.
-func withLists(r record.Record) record.Record {
-	for key, v := range r.All() {
-		inner, ok := v.Any().(record.Record)
-		if !ok {
-			continue
-		}
-		inner = withLists(inner)
-		var value any = inner
-		if arrays := asArrays(inner); arrays != nil {
-			value = arrays
-		} else if records := asRecords(inner); records != nil {
-			value = records
-		}
-		// What can't be part of a record of ours stays as it is, and is refused by name.
-		if changed, err := r.With(key, value); err == nil {
-			r = changed
-		}
-	}
-	return r
-}
-
-func asArrays(r record.Record) (list []record.Array) {
-	for n := range r.Len() {
-		a, err := r.Array(strconv.Itoa(n + 1))
-		if err != nil {
-			return nil
-		}
-		list = append(list, a)
-	}
-	return list
-}
-
-func asRecords(r record.Record) (list []record.Record) {
-	for key, v := range r.All() {
-		entry, ok := v.Any().(record.Record)
-		if !ok {
-			return nil
-		}
-		if name, err := entry.Text("name"); err != nil || name != key {
-			return nil
-		}
-		list = append(list, entry)
-	}
-	return list
+	return list, nil
 }
 
 // sameSolution compares all but the fields, numbers by their bits.
@@ -273,6 +219,7 @@ func sameSolution(a, b *runfile.Solution) error {
 		{"what was accepted", slices.Equal(sa.Accepted, sb.Accepted)},
 		{"the error estimates", sameBits(sa.ErrorEstimate, sb.ErrorEstimate)},
 		{"the wall times", sameBits(sa.WallTime, sb.WallTime)},
+		{"the statistics of other writers", sa.Others().Equal(sb.Others())},
 		{"the outcomes", slices.Equal(sa.Outcome, sb.Outcome)},
 		{"the numbers of iterations", slices.Equal(sa.NonlinearIterations, sb.NonlinearIterations) && slices.Equal(sa.LinearIterations, sb.LinearIterations)},
 		{"the iterations", slices.Equal(sa.IterationAttempt, sb.IterationAttempt) && slices.Equal(sa.IterationLinear, sb.IterationLinear) &&

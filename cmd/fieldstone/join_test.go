@@ -83,6 +83,74 @@ func TestJoinOfOneFileOfAnotherWriter(t *testing.T) {
 	}
 }
 
+// A joined file has everything of another writer's, also what a record of ours can't hold,
+// and the hashes as they are, which nobody else can compute.
+func TestJoinCarriesWhatOthersHave(t *testing.T) {
+	nothingOpen(t)
+	t.Chdir(t.TempDir())
+	theirs := filepath.Join(goldenRuns, "foreign-output.0.0.5.h5")
+	o := mustRun(t, 0, "join", theirs, "-o", "one.h5")
+	for _, name := range []string{"total", "histogram", "pairs", "more"} {
+		says(t, o.errors, "fieldstone: join: warning: ", `statistic "`+name+`" is left out`, theirs)
+	}
+	if n := strings.Count(o.errors, "\n"); n != 4 {
+		t.Errorf("%d warnings: %s", n, o.errors)
+	}
+	if o := mustRun(t, 0, "join", "one.h5", "-o", "two.h5"); o.errors != "" {
+		t.Errorf("once more: %s", o.errors)
+	}
+	want, err := runfile.ReadSettings(t.Context(), theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"one.h5", "two.h5"} {
+		says(t, mustRun(t, 0, "verify", path).out, "good (segment 2, 2 states, hashes of another writer not checked, ")
+		got, err := runfile.ReadSettings(t.Context(), path)
+		if err != nil || !got.Equal(want) {
+			t.Errorf("%s: %v, the settings are %v", path, err, got)
+		}
+		for _, key := range []string{"forms/order", "forms/1", "forms/numbered/1/v", "forms/named/order/name", "hashes/run"} {
+			if !got.Has(key) {
+				t.Errorf("%s: there is no %s", path, key)
+			}
+		}
+	}
+}
+
+// What is odd is told, and no reason to refuse a join.
+func TestJoinWarnings(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *runfile.Solution)
+		says   []string
+	}{
+		"a gap": {func(s *runfile.Solution) {
+			s.Settings = must(s.Settings.With("segment", must(record.Of("index", 1, "start_time", 0.0, "end_time", 0.25, "attempts_before", 0))))
+		}, []string{"ends at 0.25 s", "starts at 0.5 s"}},
+		"no statistics": {func(s *runfile.Solution) { s.Statistics = runfile.Statistics{} },
+			[]string{"0 steps are attempted before the second, which counts 3"}},
+		"states that are missing": {func(s *runfile.Solution) {
+			s.Times, s.States, s.Updates[0].States = s.Times[2:], s.States[2:], s.Updates[0].States[2:]
+		}, []string{"1 states are saved before the second, which counts 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs(t)
+			s, fields := firstSegment()
+			c.change(s)
+			save(t, segment1, s, fields)
+			o := mustRun(t, 0, "join", segment1, segment2, "-o", "decay.h5")
+			says(t, o.errors, append(c.says, "fieldstone: join: warning: join "+segment1+" and "+segment2)...)
+			if strings.Count(o.errors, "\n") != 1 || !exists("decay.h5") {
+				t.Errorf("%q", o.errors)
+			}
+			says(t, mustRun(t, 0, "segments", "results", "decay").out, append(c.says, "the segments join\n", "warning: join ")...)
+			l := decodeJSON[runListing](t, mustRun(t, 0, "segments", "--json", "results", "decay"))
+			if len(l.JoinWarnings) != 1 || l.Join != nil {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
+}
+
 // Every reason to refuse a join is told with the files and the values.
 func TestJoinRefusals(t *testing.T) {
 	segment := func(t *testing.T, keysAndValues ...any) record.Record { return must(record.Of(keysAndValues...)) }

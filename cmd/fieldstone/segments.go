@@ -90,6 +90,7 @@ type runListing struct {
 	Missing        []int              `json:"missing"`
 	Checkpoints    []listedCheckpoint `json:"checkpoints"`
 	Join           *string            `json:"join_error"` // null: the segments join
+	JoinWarnings   []string           `json:"join_warnings"`
 }
 
 // listedSegment has null for what isn't known.
@@ -153,7 +154,7 @@ func listRun(ctx context.Context, dir, name string) (*runListing, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &runListing{Directory: dir, Name: name, DirectoryBytes: notUTF8(dir), NameBytes: notUTF8(name), Segments: []listedSegment{}, Missing: []int{}}
+	l := &runListing{Directory: dir, Name: name, DirectoryBytes: notUTF8(dir), NameBytes: notUTF8(name), Segments: []listedSegment{}, Missing: []int{}, JoinWarnings: []string{}}
 	if held, err := lockHeld(filepath.Join(dir, name+".lock")); err == nil {
 		l.InUse = &held
 	}
@@ -281,7 +282,7 @@ func (l *runListing) join(ctx context.Context) error {
 	if files == nil {
 		return nil
 	}
-	s, err := runfile.Outline(ctx, files, runfile.Warn(func(string) {}))
+	s, err := runfile.Outline(ctx, files, runfile.Warn(func(text string) { l.JoinWarnings = append(l.JoinWarnings, text) }))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -334,6 +335,9 @@ func (l *runListing) write(a *app) {
 		fmt.Fprintf(a.out, "the segments don't join: %s\n", oneLine(*l.Join))
 	case len(l.Segments) > 0:
 		fmt.Fprintln(a.out, "the segments join")
+	}
+	for _, text := range l.JoinWarnings {
+		fmt.Fprintf(a.out, "warning: %s\n", oneLine(text))
 	}
 	if l.InUse != nil && *l.InUse {
 		fmt.Fprintln(a.out, "the run is going on")

@@ -22,7 +22,8 @@ type runVerdict struct {
 	Version   *string    `json:"format_version"`
 	Writer    *string    `json:"writer"`
 	Ours      bool       `json:"ours"`
-	Hashes    int        `json:"hashes"` // that were computed again
+	Hashes    int        `json:"hashes"`    // that were computed again
+	HashesBy  *string    `json:"hashes_by"` // whose they are, null: ours
 	States    int        `json:"saved_states"`
 	Bytes     *int64     `json:"bytes"`
 	Faults    []runFault `json:"faults"`
@@ -111,6 +112,7 @@ func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	r := runVerdict{
 		Path: i.File, PathBytes: notUTF8(i.File), State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
 		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: sizeOf(i), Faults: []runFault{},
+		HashesBy: known(i.HashesBy),
 	}
 	if !unread(faults, err) {
 		r.Kind = pointer(runKind(i))
@@ -146,7 +148,7 @@ func (r *runVerdict) String() string {
 	}
 	hashes := fmt.Sprintf("%d hashes", r.Hashes)
 	switch {
-	case !r.Ours:
+	case r.HashesBy != nil:
 		hashes = "hashes of another writer not checked"
 	case r.Hashes == 0:
 		hashes = "no hashes"

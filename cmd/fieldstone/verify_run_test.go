@@ -17,11 +17,11 @@ import (
 func TestVerifyRunFilesOfEveryVersion(t *testing.T) {
 	nothingOpen(t)
 	o := mustRun(t, 0, "verify", goldenRuns)
-	if o.errors != "" || strings.Count(o.out, ": good (") != 12 {
+	if o.errors != "" || strings.Count(o.out, ": good (") != 14 {
 		t.Errorf("%s%s", o.errors, o.out)
 	}
 	// Hashes of other writers are reported as not ours, not as wrong.
-	if n := strings.Count(o.out, "hashes of another writer not checked"); n != 10 {
+	if n := strings.Count(o.out, "hashes of another writer not checked"); n != 12 {
 		t.Errorf("%d files of other writers", n)
 	}
 }
@@ -108,10 +108,10 @@ func TestVerifyRunFilesJSON(t *testing.T) {
 	if !slices.Equal(paths, []string{"theirs.h5", lastCheckpoint, previousCheckpoint, segment1, segment2, "torn.h5"}) {
 		t.Fatalf("%v", paths)
 	}
-	if r := v[0]; r.Ours || r.Hashes != 0 || r.State != stateGood || *r.Kind != "segment" || r.Writer != nil || r.States != 2 {
+	if r := v[0]; r.Ours || r.Hashes != 0 || r.State != stateGood || *r.Kind != "segment" || r.Writer != nil || r.States != 2 || *r.HashesBy != "unknown" {
 		t.Errorf("%+v", r)
 	}
-	if r := v[1]; !r.Ours || r.Hashes != 4 || *r.Kind != "checkpoint" || *r.Writer != "fieldstone 0.1.0" || *r.Version != "0.0.5" {
+	if r := v[1]; !r.Ours || r.Hashes != 4 || r.HashesBy != nil || *r.Kind != "checkpoint" || *r.Writer != "fieldstone 0.1.0" || *r.Version != "0.0.5" {
 		t.Errorf("%+v", r)
 	}
 	if r := v[3]; r.State != stateBad || len(r.Faults) != 1 || r.Faults[0].Object != "unknowns/T" || strings.Contains(r.Faults[0].Reason, "results") {

@@ -263,6 +263,10 @@ func FuzzOpen(f *testing.F) {
 	must(f, err)
 	f.Add(file)
 	f.Add(file[:len(file)/2])
+	// Bit fields, null dataspaces and other forms that others have.
+	foreign, err := os.ReadFile("../../runfile/testdata/golden/foreign-output.0.0.5.h5")
+	must(f, err)
+	f.Add(foreign)
 	f.Add([]byte("\x89HDF\r\n\x1a\n"))
 	f.Add([]byte{})
 	for n := range 5 {

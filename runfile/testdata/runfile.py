@@ -1,13 +1,18 @@
 """runfile.py check FILE: checks the output that TestPythonReadsOurOutput wrote.
 runfile.py checkpoint FILE: likewise the checkpoint.
 runfile.py make DIR: writes output.VERSION.h5 and checkpoint.VERSION.h5 of each format
-version as a writer other than ours does. The files in golden were made once with it and
-stay as they are.
+version as a writer other than ours does. The files in golden were made once with it, when
+it wrote no hashes yet, and stay as they are.
+runfile.py forms DIR: writes FORM-output.h5 and FORM-checkpoint.h5 for each form that
+other writers have for what ours writes in one. Those of the form "julia" became
+foreign-output.0.0.5.h5 and foreign-checkpoint.0.0.5.h5 in golden.
+runfile.py joined FORM FILE...: checks what such outputs became when they were joined.
 runfile.py hostile DIR: writes files that must be refused, which were made once likewise.
 runfile.py series FILE: checks the fields of a segment that TestPythonReadsFieldsOfAllRanks
 wrote.
 runfile.py scales FILE: checks the scales of a file that TestScalesOfASegmentStay wrote.
 runfile.py recode FILE: gives the fields of an output other forms, of which ours is none."""
+import hashlib
 import os
 import sys
 
@@ -184,8 +189,17 @@ def put(group, name, v):
         group[name] = v
 
 
+SECTIONS = ["grids", "layout", "system", "updates", "prescribed", "solver", "time", "run"]
+
+
+def sha(text):
+    """A hash as another writer has it: of what only it knows."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def settings(version):
-    s = {
+    s = {name: {"of": name} for name in SECTIONS}
+    s.update({
         "grids": {"grid_1": {"p_faces": np.array([0.0, 1, 2]), "xi_faces": np.array([-1.0, 0, 1])}},
         "system": {
             "tolerance": 1e-8,
@@ -195,9 +209,10 @@ def settings(version):
             "points": [np.array([1.0, 2]), np.array([[1, 2], [3, 4]])],
             "names": ["E", "f"],
         },
-        "setup_hash": "a hash of another writer",
+        "hashes": {name: sha(name) for name in SECTIONS},
+        "setup_hash": sha("setup"),
         "segment": {"index": 2, "start_time": 0.0, "saved_before": 5},
-    }
+    })
     if version >= "0.0.3":
         s["segment"]["attempts_before"] = 4
     return s
@@ -233,12 +248,12 @@ def write_layout(f, version):
             f["layout/grids/" + g + "/xi_faces"].attrs["unit"] = "1"
 
 
-def write_root(f, version, times):
+def write_root(f, version, times, more={}):
     f.attrs["format_version"] = version
     f.attrs["runes2p_commit"] = "0123456789abcdef"
     f.attrs["runes2p_version"] = "0.3.0"
     f.attrs["runes2p_tree_clean"] = np.uint8(1)
-    put(f, "settings", settings(version))
+    put(f, "settings", {**settings(version), **more})
     write_layout(f, version)
     f["time"] = np.array(times)
     u = f.create_group("unknowns")
@@ -279,6 +294,137 @@ def make(where):
                 "stepper": {"type": "bdf", "step_length": 0.125, "history": [np.array([1.0, 2]), np.array([3.0])]},
                 "update_states": {"flux": np.array([0.0, 7])},
             })
+
+
+# The forms that others have for booleans and numbers.
+
+
+class Bits:
+    """Booleans as bit fields of one byte, as Julia writes them; h5py has no type for these."""
+
+    def __init__(self, values):
+        self.values = np.array(values, dtype="u1")
+
+    def write(self, group, name):
+        space = h5py.h5s.create_simple(self.values.shape) if self.values.shape else h5py.h5s.create(h5py.h5s.SCALAR)
+        d = h5py.h5d.create(group.id, name.encode(), h5py.h5t.STD_B8LE, space)
+        d.write(h5py.h5s.ALL, h5py.h5s.ALL, self.values, mtype=h5py.h5t.NATIVE_B8)
+
+
+forms = {
+    # form: booleans, floats, integers, what a number of the settings and the layout is
+    "julia": (Bits, np.dtype("f8"), np.dtype("i8"), lambda v: v),
+    "bytes": (lambda v: np.array(v, dtype="u1"), np.dtype("f4"), np.dtype("i4"), lambda v: np.array([v])),
+    "signed": (lambda v: np.array(v, dtype="i1"), np.dtype(">f8"), np.dtype(">u2"), lambda v: np.array([v], dtype=">i4")),
+    "enumerations": (lambda v: np.array(v, dtype=np.bool_), np.dtype("f8"), np.dtype("u1"), float),
+    "integers": (lambda v: np.array(v, dtype=">i8"), np.dtype("f8"), np.dtype("i8"), int),
+}
+
+
+def write(group, name, v):
+    if isinstance(v, Bits):
+        v.write(group, name)
+    else:
+        group[name] = v
+
+
+def own_settings(f, form):
+    """What a record of ours can't hold, or would hold in another form."""
+    bools = forms[form][0]
+    g = f["settings"].create_group("forms")
+    write(g, "flag", bools(True))
+    g["order"] = "the third one"
+    g["1"] = 7
+    g["22"] = "digits"
+    for name, t in [("no_floats", "f8"), ("no_ints", "i4"), ("no_bytes", "u1"), ("no_text", "S1")]:
+        g[name] = h5py.Empty(t)
+    write(g, "no_flags", bools([]))
+    put(g, "numbered", [{"name": "2", "v": 1}, {"name": "1", "v": 2}])
+    g.create_group("no_list").create_dataset("order", (0,), dtype=h5py.string_dtype())
+    put(g, "named", {"z": {"name": "z"}, "order": {"name": "order"}})
+
+
+def own_statistics(s, form):
+    bools, floats, ints, _ = forms[form]
+    s["time"] = np.array([0.5, 0.25, 0.5], dtype=floats)
+    s["step_length"] = np.array([0.5, 0.25, 0.25], dtype=floats)
+    write(s, "accepted", bools([0, 1, 1]))
+    s["nonlinear_iterations"] = np.array([3, 2, 1], dtype=ints)
+    s["error_estimate"] = h5py.Empty("f8")
+    put(s, "outcome", ["rejected", "converged", "converged"])
+    s["iteration_attempt"] = np.array([1, 2, 2, 3], dtype=ints)
+    s["iteration_residual"] = np.array([1, 1, 0.5, 1], dtype=floats)
+    # What the format doesn't have.
+    s["damping"] = np.array([0.5, 1, 1], dtype=floats)
+    s["norms"] = np.array([[1, 2], [3, 4], [5, 6]], dtype=ints)
+    write(s, "refreshed", bools([1, 0, 0]))
+    put(s, "phase", ["start", "", "end"])
+    s["iteration_steps"] = np.array([1, 1, 2, 1], dtype="i2")
+    s["total"] = 3.5
+    s["histogram"] = np.arange(5)
+    s["pairs"] = np.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
+    s["more/deeper"] = 1
+
+
+def own_forms(where):
+    for form, (_, _, _, number) in forms.items():
+        integer = int if number is float else number
+        more = {"segment": {"index": number(2), "start_time": number(0), "saved_before": number(5), "attempts_before": number(4),
+                            "previous_setup_hash": "unknown"}}
+        for kind, times in [("output", [0, 1]), ("checkpoint", [0.25])]:
+            with h5py.File(os.path.join(where, form + "-" + kind + ".h5"), "w") as f:
+                write_root(f, "0.0.5", times, more)
+                own_settings(f, form)
+                for path in ["layout/layout_version", "layout/unknowns/n/components"]:
+                    del f[path]
+                f["layout/layout_version"], f["layout/unknowns/n/components"] = number(2), number(3)
+                if kind == "output":
+                    own_statistics(f.create_group("solver_statistics"), form)
+                    f.create_group("update_states")["flux"] = np.array([[0.0, 7], [1, 7]])
+                else:
+                    put(f, "checkpoint", {
+                        "time": np.array([0.25]) if form == "bytes" else 0.25, "segment": integer(2), "saved_count": integer(6),
+                        "summary": {"attempted": number(9), "accepted": number(7), "wall_time": 1.5},
+                        "stepper": {"type": "bdf", "step_length": 0.125, "history": [np.array([1.0, 2]), np.array([3.0])]},
+                        "update_states": {"flux": np.array([0.0, 7])},
+                    })
+
+
+def joined(*forms_and_files):
+    for form, name in zip(forms_and_files[::2], forms_and_files[1::2]):
+        joined_file(form, name)
+
+
+def joined_file(form, name):
+    """A joined file has everything as it was, in forms of ours where the types are."""
+    with h5py.File(name, "r") as f:
+        assert f.attrs["writer"].startswith(b"fieldstone ") and f.attrs["complete"] == 1
+        s = f["settings"]
+        assert s.attrs["hashes_by"] == b"unknown"
+        assert s["setup_hash"].asstr()[()] == sha("setup")
+        assert {k: s["hashes"][k].asstr()[()] for k in s["hashes"]} == {k: sha(k) for k in SECTIONS}
+        g = s["forms"]
+        assert g["flag"][()] == 1 and ("bool" in g["flag"].attrs) == (form in ("julia", "enumerations"))
+        assert g["order"].asstr()[()] == "the third one" and g["1"][()] == 7 and g["22"].asstr()[()] == "digits"
+        for k in ["no_floats", "no_ints", "no_bytes", "no_flags"]:
+            assert g[k].shape == (0,), k
+        assert g["no_ints"].dtype == np.int32 and g["no_text"].asstr()[()] == ""
+        n = g["numbered"]
+        assert list(n["order"].asstr()) == ["2", "1"] and len(n) == 3
+        assert n["1/v"][()] == 2 and n["2/name"].asstr()[()] == "2"
+        assert list(g["no_list/order"]) == [] and len(g["no_list"]) == 1
+        assert sorted(g["named"]) == ["order", "z"] and g["named/order/name"].asstr()[()] == "order"
+        assert list(s["system/terms/order"].asstr()) == ["drift", "advection"]
+        assert sorted(s["system/points"]) == ["1", "2"] and s["system/points/2"].shape == (2, 2)
+        t = f["solver_statistics"]
+        assert list(t["accepted"]) == [0, 1, 1] and "bool" in t["accepted"].attrs
+        assert list(t["time"]) == [0.5, 0.25, 0.5] and list(t["nonlinear_iterations"]) == [3, 2, 1]
+        assert list(t["damping"]) == [0.5, 1, 1] and (t["norms"][:] == [[1, 2], [3, 4], [5, 6]]).all()
+        _, floats, ints, _ = forms[form]
+        assert t["norms"].dtype == ints.newbyteorder("<") and t["damping"].dtype == floats.newbyteorder("<")
+        assert list(t["refreshed"]) == [1, 0, 0] and list(t["phase"].asstr()) == ["start", "", "end"]
+        assert t["iteration_steps"].dtype == np.int16 and list(t["iteration_steps"]) == [1, 1, 2, 1]
+        assert not {"total", "histogram", "pairs", "more"} & set(t)
 
 
 def minimal(f):
@@ -398,4 +544,5 @@ def recode(name):
 
 if __name__ == "__main__":
     {"check": check, "checkpoint": checkpoint, "make": make, "hostile": hostile,
-     "series": series, "scales": of_segment, "recode": recode}[sys.argv[1]](sys.argv[2])
+     "series": series, "scales": of_segment, "recode": recode, "forms": own_forms,
+     "joined": joined}[sys.argv[1]](*sys.argv[2:])
