@@ -2,6 +2,8 @@ package runfile
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/record"
@@ -111,4 +113,40 @@ func sameEntries(a, b record.Record, keys ...string) bool {
 		}
 	}
 	return true
+}
+
+// rootObjects are those that a file of the format has in its root, dimension scales apart.
+var rootObjects = []string{"settings", "layout", "time", "unknowns", statisticsGroup, updatesGroup, nonFiniteGroup, "checksums"}
+
+// tellLeftOut warns of what an output of another writer has and a solution has no place
+// for: objects in the root, and unknowns that the layout doesn't have.
+func tellLeftOut(f *h5.File, r root, l *Layout, warn func(string)) error {
+	if r.ours {
+		return nil
+	}
+	entries, err := f.List("/")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if slices.Contains(rootObjects, e.Name) {
+			continue
+		}
+		if e.Kind == h5.Dataset {
+			// A dimension scale is made anew where the file needs it.
+			if scale, err := f.HasAttribute(e.Name, "CLASS"); err != nil || scale {
+				continue
+			}
+		}
+		warn(fmt.Sprintf("%s: %q is left out: the format has no such object", f.Name(), e.Name))
+	}
+	if entries, err = members(f, "unknowns"); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if l.Unknown(e.Name) == nil {
+			warn(fmt.Sprintf("%s: unknown %q is left out: the layout has none of that name", f.Name(), e.Name))
+		}
+	}
+	return nil
 }

@@ -441,3 +441,35 @@ func TestStatisticsOfOthersAreJoined(t *testing.T) {
 		})
 	}
 }
+
+// What a joined file has no place for is told.
+func TestObjectsOfOthersThatAreLeftOut(t *testing.T) {
+	closed(t)
+	path := filepath.Join(t.TempDir(), "theirs.h5")
+	spoil(t, path, golden(t, "output.0.0.5.h5"))
+	apply(t, path,
+		func(f *h5.File) error { return f.CreateGroup("provenance") },
+		func(f *h5.File) error { return h5.Write(f, "seed", []int64{1}) },
+		func(f *h5.File) error { return h5.Write(f, "unknowns/other", []float64{1, 2}, 2) },
+		func(f *h5.File) error { return h5.Write(f, "x", []float64{1, 2}, 2) },
+		func(f *h5.File) error { return f.SetAttributeString("x", "CLASS", "DIMENSION_SCALE") },
+	)
+	warn, warnings := heard()
+	s, err := ReadOutput(t.Context(), []string{path}, Warn(warn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(*warnings)
+	for i, word := range []string{`"provenance" is left out`, `"seed" is left out`, `unknown "other" is left out`} {
+		if len(*warnings) != 3 || !strings.Contains((*warnings)[i], word) || !strings.Contains((*warnings)[i], path) {
+			t.Fatalf("warnings: %q", *warnings)
+		}
+	}
+	joined := path + ".joined"
+	if err := WriteOutput(t.Context(), joined, s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadOutput(t.Context(), []string{joined}, noWarnings(t)); err != nil {
+		t.Error(err)
+	}
+}

@@ -603,7 +603,7 @@ func readOutput(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 	if s.Updates, err = readUpdates(f, len(s.Times)); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, tellLeftOut(f, r, &s.Layout, o.warn)
 }
 
 // readCommon reads what output files and checkpoints have in common, but no state.

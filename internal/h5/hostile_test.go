@@ -64,7 +64,7 @@ func readDataset(f *h5.File, path string) error {
 			_, err = f.ReadString(path)
 		}
 	default:
-		err = errors.New(path + ": no type that can be read")
+		err = errors.New(f.Name() + ": " + path + ": no type that can be read")
 	}
 	return err
 }
