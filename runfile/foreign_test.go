@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -472,4 +473,14 @@ func TestObjectsOfOthersThatAreLeftOut(t *testing.T) {
 	if _, err := ReadOutput(t.Context(), []string{joined}, noWarnings(t)); err != nil {
 		t.Error(err)
 	}
+}
+
+// golden is the content of a golden file.
+func golden(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata/golden", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }

@@ -53,13 +53,3 @@ func TestGoldenFilesStayAsTheyAre(t *testing.T) {
 		}
 	}
 }
-
-// golden is the content of a golden file.
-func golden(t *testing.T, name string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata/golden", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}

@@ -338,7 +338,7 @@ func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoin
 			if kind, err := settings.Text("checkpoint/type"); err == nil && kind == none {
 				return fmt.Errorf("%w: %s is of a run without checkpoints (overwrite, or choose another name)", ErrFilesExist, g.File)
 			}
-			if written, err := settings.Bool("segment/checkpoint_written"); err == nil && written && last == nil {
+			if written, err := boolAt(settings, "segment/checkpoint_written"); err == nil && written && last == nil {
 				return fmt.Errorf("%w: %s was written with checkpoints, and none is there: a resumed run would start over (bring one back, overwrite, or choose another name)",
 					ErrFilesExist, g.File)
 			}
@@ -445,7 +445,7 @@ func wasSaved(from *Checkpoint) (bool, error) {
 	if !from.HasStepper {
 		return true, nil // it is a saved one
 	}
-	times, err := optional(from.Settings.Floats("time/save_times"))
+	times, err := optional(floatsAt(from.Settings, "time/save_times"))
 	if err != nil || times == nil {
 		return true, err
 	}
@@ -456,7 +456,7 @@ func wasSaved(from *Checkpoint) (bool, error) {
 func (s *Session) describeOrigin(from *Checkpoint) error {
 	o := segmentOrigin{resumed: true, from: from.File, previousCommit: unknownCommit, previousHash: "unknown"}
 	for path, to := range map[string]*string{"code/commit": &o.previousCommit, "setup_hash": &o.previousHash} {
-		text, err := optional(from.Settings.Text(path))
+		text, err := optional(textAt(from.Settings, path))
 		if err != nil {
 			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
 		}
