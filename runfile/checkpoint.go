@@ -303,15 +303,12 @@ func readSummary(f *h5.File) (s Summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	for key, to := range map[string]*int64{
-		"attempted": &s.Attempted, "accepted": &s.Accepted,
-		"nonlinear_iterations": &s.NonlinearIterations, "linear_iterations": &s.LinearIterations,
-	} {
-		if *to, err = orElse(intAt, r, key, 0); err != nil {
+	for _, c := range s.counts() {
+		if *c.n, err = orElse(intAt, r, c.key, notKnown); err != nil {
 			return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 		}
 	}
-	if s.WallTime, err = orElse(floatAt, r, "wall_time", 0); err != nil {
+	if s.WallTime, err = orElse(floatAt, r, "wall_time", notKnown); err != nil {
 		return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 	}
 	return s, nil

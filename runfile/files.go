@@ -95,3 +95,10 @@ func segmentNumber(file, name string) (int, bool) {
 	}
 	return n, true
 }
+
+// isOfRun reports whether a file has the name of a file of a run, in any directory.
+func isOfRun(file, name string) bool {
+	base := filepath.Base(file)
+	_, segment := segmentNumber(base, name)
+	return segment || base == filepath.Base(CheckpointFile("", name)) || base == filepath.Base(PreviousFile("", name))
+}

@@ -122,6 +122,7 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 		}
 		if seg.start != nil {
 			joined.cut(*seg.start)
+			joined.cutRepeated(b, seg, first.savedBefore)
 		}
 		adjoins(a, b, before, seg, first.savedBefore, len(joined.Times), warn)
 		joined.Statistics = cutStatistics(joined.Statistics, own, before, seg)
@@ -237,9 +238,24 @@ func (l *Layout) other(u *Unknown, m *Layout, v *Unknown) string {
 	return ""
 }
 
-// cut drops the states that the next part repeats.
-func (s *Solution) cut(start float64) {
-	n := until(s.Times, start)
+// cut drops the states that the next part repeats, which starts at a time.
+func (s *Solution) cut(start float64) { s.keep(until(s.Times, start)) }
+
+// cutRepeated drops the last state if the next part has it too, as the first segment of a
+// run that was continued in another directory: its count of the states before it, of which
+// before are those before all of s, leaves that one out.
+func (s *Solution) cutRepeated(next *Solution, seg segment, before *int64) {
+	n := len(s.Times)
+	if n == 0 || len(next.Times) == 0 || next.Times[0] != s.Times[n-1] || seg.savedBefore == nil || before == nil {
+		return
+	}
+	if *before+int64(n) == *seg.savedBefore+1 {
+		s.keep(n - 1)
+	}
+}
+
+// keep drops all but the first n states.
+func (s *Solution) keep(n int) {
 	s.Times, s.States = s.Times[:n], s.States[:n]
 	s.origins = s.origins[:min(n, len(s.origins))]
 	s.Updates = slices.Clone(s.Updates)
@@ -249,13 +265,17 @@ func (s *Solution) cut(start float64) {
 }
 
 // cutStatistics drops the attempts of the last part, which come after the first own
-// ones, that the next part repeats.
+// ones, that the next part repeats. The first segment of a run that started from another's
+// state may count from its own beginning: what led to that state is not repeated.
 func cutStatistics(all Statistics, own int, a, b segment) Statistics {
 	last := all.from(own)
 	switch {
 	case a.attemptsBefore != nil && b.attemptsBefore != nil:
-		n := *b.attemptsBefore - *a.attemptsBefore
-		last = last.first(int(max(0, min(n, int64(last.Attempts())))))
+		n := int(max(0, min(*b.attemptsBefore-*a.attemptsBefore, int64(last.Attempts()))))
+		if b.start != nil && a.index != nil && b.index != nil && *b.index <= *a.index {
+			n = max(n, last.untilAccepted(*b.start))
+		}
+		last = last.first(n)
 	case b.start != nil:
 		last = last.until(*b.start)
 	}

@@ -1054,6 +1054,9 @@ func readSaved(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint
 	if seg.savedBefore != nil {
 		k.SavedCount += int(*seg.savedBefore)
 	}
+	if k.Summary, err = readSummaryUntil(f, seg, k.Time); err != nil {
+		return nil, err
+	}
 	// Of joined segments only the last one is known.
 	if seg.index != nil && !(seg.joined && k.Time <= *seg.start) {
 		k.Segment = int(*seg.index)

@@ -134,7 +134,8 @@ type Start struct {
 	Updates    []UpdateState
 	// Bundles names, for each field, the bundle that holds it.
 	Bundles map[string]string
-	// Saved is the number of states that the run saved before, Summary what it did.
+	// Saved is the number of states that the run saved before, Summary what it did, in
+	// another directory too; see Config.Segment.
 	Saved   int
 	Summary Summary
 
@@ -309,13 +310,7 @@ func (s *Session) count(a Attempt, wall float64) {
 		t.IterationResidual = append(t.IterationResidual, i.Residual)
 		t.IterationLinear = append(t.IterationLinear, i.Linear)
 	}
-	s.summary.Attempted++
-	if a.Accepted {
-		s.summary.Accepted++
-	}
-	s.summary.NonlinearIterations += nonlinear
-	s.summary.LinearIterations += linear
-	s.summary.WallTime += wall
+	s.summary.add(Summary{1, boolFlag(a.Accepted), nonlinear, linear, wall})
 }
 
 // SetUpdate puts the state of an interval update in force. It is copied. It is not

@@ -38,8 +38,10 @@ type Config struct {
 	// Segment is the number of this segment; 0 means the one after the segment that
 	// it goes on from, if that is one of this run, and 1 otherwise. So a run that
 	// starts From a file of another run, or of one in another directory, has a first
-	// segment of its own, whose counts of states and steps begin at 0; with a greater
-	// Segment it goes on counting from that file's.
+	// segment of its own, with the state that it starts from if that is to be saved. Its
+	// counts of states and steps begin at 0 if the file is none of a run of this name.
+	// Otherwise, or with a greater Segment, they go on from that file's, so that the
+	// segments of both directories can be joined.
 	Segment int
 
 	Layout Layout

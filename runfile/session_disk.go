@@ -137,9 +137,7 @@ func (d *disk) owns(file string) bool {
 	if err != nil || !os.SameFile(here, there) {
 		return false
 	}
-	base := filepath.Base(file)
-	_, segment := segmentNumber(base, d.name)
-	return segment || base == filepath.Base(CheckpointFile("", d.name)) || base == filepath.Base(PreviousFile("", d.name))
+	return isOfRun(file, d.name)
 }
 
 func (d *disk) settings(ctx context.Context, file string) (record.Record, error) {

@@ -423,11 +423,10 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 		Stepper: from.Stepper, HasStepper: from.HasStepper,
 		Updates: from.Updates, Bundles: from.Bundles,
 	}
-	if s.start.Segment > 1 { // otherwise the states and steps are another run's
-		s.start.Saved, s.start.Summary = from.SavedCount, from.Summary
-		if s.start.stateSaved, err = wasSaved(from); err != nil {
-			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
-		}
+	if err := s.goOnCounting(from); err != nil {
+		return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+	}
+	if s.start.Segment > 1 {
 		var before []string
 		for _, u := range from.Updates {
 			before = append(before, u.Name)
@@ -437,6 +436,25 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 		}
 	}
 	return s.describeOrigin(from)
+}
+
+// goOnCounting makes the segment count on from the state that it begins with, if that is
+// of the same run: of its files here, or of those of its name in another directory.
+func (s *Session) goOnCounting(from *Checkpoint) error {
+	if s.start.Segment == 1 && !isOfRun(from.File, s.cfg.Name) {
+		return nil // the states and steps are another run's
+	}
+	saved, err := wasSaved(from)
+	if err != nil {
+		return err
+	}
+	s.start.Saved, s.start.Summary = from.SavedCount, from.Summary
+	if s.start.Segment > 1 {
+		s.start.stateSaved = saved
+	} else if _, again := slices.BinarySearch(s.cfg.saveTimes(), from.Time); saved && again {
+		s.start.Saved-- // a first segment has the state too
+	}
+	return nil
 }
 
 // wasSaved tells whether the segment before has saved the state: its save times may have
@@ -482,8 +500,7 @@ func (s *Session) describeOrigin(from *Checkpoint) error {
 		n := int64(from.Segment)
 		o.fromSegment = &n
 	}
-	if !from.output {
-		n := s.start.Summary.Attempted
+	if n := s.start.Summary.Attempted; n >= 0 && !from.output {
 		o.attemptsBefore = &n
 	}
 	s.origin = o

@@ -103,7 +103,8 @@ type UpdateState struct {
 	State []float64
 }
 
-// Summary counts what a run has done so far.
+// Summary counts what a run has done so far. What isn't known is -1, as of a run that
+// began with a state of an output file that doesn't say what was before it.
 type Summary struct {
 	Attempted, Accepted                   int64 // steps
 	NonlinearIterations, LinearIterations int64

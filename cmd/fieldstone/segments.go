@@ -268,7 +268,7 @@ func listCheckpoint(ctx context.Context, path string) (listedCheckpoint, error) 
 	}
 	if k := info.State; k != nil {
 		l.Time, l.Segment, l.Saved = pointer(number(k.Time)), &k.Segment, &k.SavedCount
-		l.Steps = &k.Summary.Accepted
+		l.Steps = counted(k.Summary.Accepted)
 	}
 	return l, nil
 }
@@ -319,7 +319,7 @@ func (l *runListing) write(a *app) {
 	for i, k := range l.Checkpoints {
 		row := []string{[]string{"last", "previous"}[i], string(k.State), "", "", "", "", ""}
 		if k.Time != nil {
-			row[2], row[3], row[4], row[5] = exact(float64(*k.Time))+" s", strconv.Itoa(*k.Segment), strconv.Itoa(*k.Saved), strconv.FormatInt(*k.Steps, 10)
+			row[2], row[3], row[4], row[5] = exact(float64(*k.Time))+" s", strconv.Itoa(*k.Segment), strconv.Itoa(*k.Saved), orNotKnown(k.Steps)
 		}
 		if k.Error != nil {
 			row[6] = *k.Error

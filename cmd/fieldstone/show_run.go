@@ -63,13 +63,29 @@ type shownUpdate struct {
 	Length int    `json:"length"`
 }
 
-// shownStatistics is what the solver did in all the file tells of.
+// shownStatistics is what the solver did in all the file tells of. What a checkpoint
+// doesn't know of the run is negative, and null in JSON.
 type shownStatistics struct {
 	Attempted int64  `json:"attempted"`
 	Accepted  int64  `json:"accepted"`
 	Nonlinear int64  `json:"nonlinear_iterations"`
 	Linear    int64  `json:"linear_iterations"`
 	WallTime  number `json:"wall_time"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (s *shownStatistics) MarshalJSON() ([]byte, error) {
+	var wall *number
+	if !(s.WallTime < 0) {
+		wall = &s.WallTime
+	}
+	return json.Marshal(struct {
+		Attempted *int64  `json:"attempted"`
+		Accepted  *int64  `json:"accepted"`
+		Nonlinear *int64  `json:"nonlinear_iterations"`
+		Linear    *int64  `json:"linear_iterations"`
+		WallTime  *number `json:"wall_time"`
+	}{counted(s.Attempted), counted(s.Accepted), counted(s.Nonlinear), counted(s.Linear), wall})
 }
 
 type shownCheckpoint struct {
@@ -225,6 +241,22 @@ func summaryOf(s *runfile.Statistics) *shownStatistics {
 		sum.WallTime += number(s.WallTime[i])
 	}
 	return sum
+}
+
+// counted is a count of a summary, nil where it isn't known.
+func counted(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// orNotKnown is a count in words.
+func orNotKnown(n *int64) string {
+	if n == nil {
+		return "not known"
+	}
+	return strconv.FormatInt(*n, 10)
 }
 
 // addRunStats reads the values of the unknowns, those of fields a slab at a time.
@@ -406,11 +438,15 @@ func (c *shownContent) write(a *app) {
 	if s := c.Statistics; s != nil {
 		fmt.Fprintln(a.out, "statistics")
 		t := newTable()
-		t.row("attempted steps", strconv.FormatInt(s.Attempted, 10))
-		t.row("accepted steps", strconv.FormatInt(s.Accepted, 10))
-		t.row("nonlinear iterations", strconv.FormatInt(s.Nonlinear, 10))
-		t.row("linear iterations", strconv.FormatInt(s.Linear, 10))
-		t.row("wall time", rough(float64(s.WallTime))+" s")
+		t.row("attempted steps", orNotKnown(counted(s.Attempted)))
+		t.row("accepted steps", orNotKnown(counted(s.Accepted)))
+		t.row("nonlinear iterations", orNotKnown(counted(s.Nonlinear)))
+		t.row("linear iterations", orNotKnown(counted(s.Linear)))
+		wall := "not known"
+		if !(s.WallTime < 0) {
+			wall = rough(float64(s.WallTime)) + " s"
+		}
+		t.row("wall time", wall)
 		t.write(a.out, "  ")
 	}
 	if len(c.Updates) > 0 {
