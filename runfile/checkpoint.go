@@ -253,7 +253,7 @@ func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Check
 		}
 		*to = int(n)
 	}
-	if k.Summary, err = readSummary(f); err != nil {
+	if k.Summary, err = readSummary(f, r); err != nil {
 		return nil, err
 	}
 	if k.HasStepper, err = f.Exists("checkpoint/stepper"); err != nil {
@@ -297,18 +297,22 @@ func readBundles(f *h5.File, l *Layout) (map[string]string, error) {
 	return bundles, nil
 }
 
-func readSummary(f *h5.File) (s Summary, err error) {
+func readSummary(f *h5.File, of root) (s Summary, err error) {
 	const path = "checkpoint/summary"
 	r, err := readRecord(f, path)
 	if err != nil {
 		return s, err
 	}
+	missing := int64(0) // other writers leave out what is 0
+	if of.ours {
+		missing = notKnown
+	}
 	for _, c := range s.counts() {
-		if *c.n, err = orElse(intAt, r, c.key, notKnown); err != nil {
+		if *c.n, err = orElse(intAt, r, c.key, missing); err != nil {
 			return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 		}
 	}
-	if s.WallTime, err = orElse(floatAt, r, "wall_time", notKnown); err != nil {
+	if s.WallTime, err = orElse(floatAt, r, "wall_time", float64(missing)); err != nil {
 		return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
 	}
 	return s, nil

@@ -348,6 +348,7 @@ func TestSavedStates(t *testing.T) {
 		}
 		k := &Checkpoint{
 			Settings: s.Settings, Layout: s.Layout, Time: s.Times[want], State: s.States[want], Segment: 2, SavedCount: 11 + want,
+			Summary: Summary{notKnown, notKnown, notKnown, notKnown, notKnown}, // the file doesn't say what was before it
 			Updates: []UpdateState{{"flux", s.Updates[0].States[want]}, {"mean", s.Updates[1].States[want]}},
 		}
 		same(t, fmt.Sprint("state ", number), got, k)

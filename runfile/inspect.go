@@ -39,6 +39,8 @@ type Info struct {
 	Updates    []UpdateInfo // likewise
 	// State is what a checkpoint holds, nil for an output. It has no State vector.
 	State *Checkpoint
+
+	asCheckpoint bool // it has the group checkpoint
 }
 
 // Stored is an unknown as it is in a file.
@@ -163,7 +165,7 @@ func (i *inspector) all(ctx context.Context) (err error) {
 		i.Version = i.r.version
 		return err
 	}
-	i.Version, i.Ours = i.r.version, i.r.ours
+	i.Version, i.Ours, i.asCheckpoint = i.r.version, i.r.ours, i.r.checkpoint
 	parts := []func(context.Context) error{i.settings, i.layout, i.times, i.unknowns, i.scales, i.statistics, i.updates}
 	if i.r.checkpoint {
 		parts = []func(context.Context) error{i.settings, i.layout, i.times, i.unknowns, i.scales, i.checkpoint}

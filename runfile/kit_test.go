@@ -149,7 +149,7 @@ func same(t *testing.T, what string, got, want any) {
 		cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
 		cmpopts.IgnoreFields(Solution{}, "Files", "Version", "units", "origins", "carried"),
 		cmpopts.IgnoreFields(Statistics{}, "others"),
-		cmpopts.IgnoreFields(Checkpoint{}, "File", "Version", "Previous", "units", "carried", "origin", "output", "policies"),
+		cmpopts.IgnoreFields(Checkpoint{}, "File", "Version", "Previous", "units", "carried", "origin", "output", "policies", "passed"),
 	}
 	if diff := cmp.Diff(want, got, options); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

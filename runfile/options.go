@@ -23,6 +23,7 @@ type options struct {
 	fields     FieldReader
 	warn       func(string)
 	state      int
+	noValues   bool
 	stateBase  int // from which the caller counts states, for errors
 	chunkBytes int
 	fsys       vfs.FS
@@ -97,4 +98,9 @@ func Warn(warn func(text string)) Option {
 		o.warn = warn
 		return nil
 	}
+}
+
+// NoValues makes [Faults] read no values of unknowns, which takes long where there are many.
+func NoValues() Option {
+	return func(o *options) error { o.noValues = true; return nil }
 }

@@ -59,6 +59,7 @@ type Session struct {
 	notFiniteLast *plannedStart // the last checkpoint, where the one before is preferred; rank 0
 	ownLast       bool          // the start is the run's last checkpoint, which rank 0 alone knows
 	inTheWay      []string      // files of rank 0's that the segment comes to replace, in order
+	replaced      []string      // checkpoints of the run that this one overwrites; rank 0
 	fields        *fieldBricks
 
 	opened time.Time // when Open began
@@ -140,6 +141,7 @@ type Start struct {
 	Summary Summary
 
 	stateSaved bool // the state is among those that the run saved before
+	replaces   bool // files of an earlier run, which it overwrites
 }
 
 // An Attempt is a step that was attempted.

@@ -89,6 +89,9 @@ func (s *Session) planBefore(ctx context.Context, failed error) error {
 	}
 	segments, err := s.store.segments()
 	if err == nil {
+		err = s.misfit(ctx, from, segments)
+	}
+	if err == nil {
 		err = s.checkChain(ctx, segments, from)
 	}
 	if err == nil {
@@ -98,16 +101,20 @@ func (s *Session) planBefore(ctx context.Context, failed error) error {
 	if err != nil {
 		return fmt.Errorf("%w; and the checkpoint before is of no use: %w", failed, err)
 	}
-	// What the passed-over checkpoint and its segments have is computed again. Until they
-	// are out of the way, whoever begins anew finds that checkpoint, and passes it over
-	// again: so it goes last.
+	s.supersede(segments, number, passed.File)
+	return nil
+}
+
+// supersede has what the passed-over checkpoint and its segments have computed again. Until
+// they are out of the way, whoever begins anew finds that checkpoint, and passes it over
+// again: so it goes last.
+func (s *Session) supersede(segments []Segment, number int, passed string) {
 	for _, g := range slices.Backward(segments) {
 		if g.Number >= number {
 			s.inTheWay = append(s.inTheWay, g.File)
 		}
 	}
-	s.inTheWay = append(s.inTheWay, passed.File)
-	return nil
+	s.inTheWay = append(s.inTheWay, passed)
 }
 
 // clearTheWay sets the files aside, on rank 0, that the segment comes to replace.

@@ -13,7 +13,6 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/record"
 )
 
 // disk is the store of a run in a directory. The program may change its working directory
@@ -140,12 +139,78 @@ func (d *disk) owns(file string) bool {
 	return isOfRun(file, d.name)
 }
 
-func (d *disk) settings(ctx context.Context, file string) (record.Record, error) {
-	return ReadSettings(ctx, d.absolute(file), d.warn())
+func (d *disk) look(ctx context.Context, g Segment) (*Info, []error, error) {
+	return judgeAlone(ctx, d.absolute(g.File), false, []Option{Warn(func(string) {})})
 }
 
+func (d *disk) places(number int) error {
+	last, previous := CheckpointFile(d.dir, d.name), PreviousFile(d.dir, d.name)
+	files := []string{last, temporary(last), previous, temporary(previous)}
+	if number > 0 {
+		segment := SegmentFile(d.dir, d.name, number)
+		files = append(files, segment, temporary(segment))
+	}
+	for _, file := range files {
+		info, err := d.fsys.Lstat(file)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			info, err = d.fsys.Stat(file)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			return fmt.Errorf("%w: %s is a directory, in the place of a file of the run", ErrFilesExist, d.shown(file))
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%w: %s is no regular file, in the place of one of the run", ErrFilesExist, d.shown(file))
+		}
+	}
+	return nil
+}
+
+// checkpoint judges by the rules of Faults, less those about other files, which are the
+// session's. What can't be judged is an error: nobody knows then what it is.
 func (d *disk) checkpoint(ctx context.Context) (*Checkpoint, error) {
-	k, err := ReadCheckpoint(ctx, d.dir, d.name, d.warn())
+	var passed *passedOver
+	for n, path := range []string{CheckpointFile(d.dir, d.name), PreviousFile(d.dir, d.name)} {
+		k, err := d.judged(ctx, path)
+		switch {
+		case err == nil && k == nil:
+		case err == nil:
+			k.Previous, k.passed = n > 0, passed
+			return k, nil
+		case cannotJudge(err):
+			return nil, err
+		case passed != nil:
+			return nil, errors.Join(passed.err, err)
+		default:
+			passed = &passedOver{d.shown(path), err}
+		}
+	}
+	if passed != nil {
+		return nil, passed.err
+	}
+	return nil, nil
+}
+
+// judged reads a checkpoint that is good by itself, or returns nil where there is none.
+func (d *disk) judged(ctx context.Context, path string) (*Checkpoint, error) {
+	o, err := d.options()
+	if err != nil {
+		return nil, err
+	}
+	there, err := vfs.Exists(d.fsys, path)
+	if err != nil || !there {
+		return nil, err
+	}
+	_, faults, err := judgeAlone(ctx, path, true, []Option{Warn(func(string) {})})
+	if err == nil && len(faults) > 0 {
+		err = faults[0]
+	}
+	if err != nil {
+		return nil, err
+	}
+	k, err := o.checkpointAt(ctx, path)
 	if k != nil {
 		k.File = d.shown(k.File)
 	}
@@ -153,16 +218,35 @@ func (d *disk) checkpoint(ctx context.Context) (*Checkpoint, error) {
 }
 
 func (d *disk) previous(ctx context.Context) (*Checkpoint, error) {
+	k, err := d.judged(ctx, PreviousFile(d.dir, d.name))
+	if k != nil {
+		k.Previous = true
+	}
+	return k, err
+}
+
+func (d *disk) checkpointsFrom(ctx context.Context, number int) (list []string, err error) {
 	o, err := d.options()
 	if err != nil {
 		return nil, err
 	}
-	k, err := o.checkpointAt(ctx, PreviousFile(d.dir, d.name))
-	if k != nil {
-		k.Previous = true
-		k.File = d.shown(k.File)
+	for _, path := range []string{CheckpointFile(d.dir, d.name), PreviousFile(d.dir, d.name)} {
+		there, err := vfs.Exists(d.fsys, path)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			continue
+		}
+		k, err := o.checkpointAt(ctx, path)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil || k.Segment >= number {
+			list = append(list, d.shown(path))
+		}
 	}
-	return k, err
+	return list, nil
 }
 
 func (d *disk) setAside(file string) (string, error) {
@@ -187,6 +271,9 @@ func (d *disk) setAside(file string) (string, error) {
 
 func (d *disk) state(ctx context.Context, file string, number int) (*Checkpoint, error) {
 	counted := func(o *options) error { o.stateBase = 1; return nil } // as Config.FromState is
+	if _, faults, err := Faults(ctx, d.absolute(file), NoValues(), Warn(func(string) {})); err == nil && len(faults) > 0 {
+		return nil, faults[0]
+	}
 	k, err := ReadState(ctx, d.absolute(file), State(number), counted, d.warn())
 	if k != nil {
 		k.File = file

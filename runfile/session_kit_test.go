@@ -81,13 +81,23 @@ func (m *memory) owns(file string) bool {
 	return file == "last"
 }
 
-func (m *memory) settings(_ context.Context, file string) (record.Record, error) {
-	for n, s := range m.files {
-		if memoryFile(n) == file {
-			return s.Settings, nil
+func (m *memory) look(_ context.Context, g Segment) (*Info, []error, error) {
+	if s, ok := m.files[g.Number]; ok {
+		return &Info{File: g.File, Settings: s.Settings, Times: s.Times, Statistics: s.Statistics}, nil, nil
+	}
+	return &Info{}, nil, os.ErrNotExist
+}
+
+func (m *memory) places(int) error { return nil }
+
+func (m *memory) checkpointsFrom(_ context.Context, number int) (list []string, err error) {
+	for name, k := range map[string]*Checkpoint{"last": m.last, "prev": m.prev} {
+		if k != nil && k.Segment >= number {
+			list = append(list, name)
 		}
 	}
-	return record.Record{}, os.ErrNotExist
+	slices.Sort(list)
+	return list, nil
 }
 
 func (m *memory) checkpoint(context.Context) (*Checkpoint, error) { return m.last, m.unreadable }
@@ -97,8 +107,11 @@ func (m *memory) previous(context.Context) (*Checkpoint, error) { return m.prev,
 func (m *memory) setAside(file string) (string, error) {
 	to := file + ".superseded"
 	err := m.write("aside "+file, func() {
-		if file == "last" {
+		switch file {
+		case "last":
 			m.last = nil
+		case "prev":
+			m.prev = nil
 		}
 		for n := range m.files {
 			if file == memoryFile(n) {

@@ -2,12 +2,9 @@ package runfile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path/filepath"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
@@ -119,29 +116,13 @@ func (s *Session) noteWritten(counts map[string]int64) {
 // inBundles returns what the metadata of bundles say of fields, as far as they can be read.
 // A relative path is one from the directory of the run.
 func inBundles(fsys vfs.FS, dir, work string, bundles map[string]string) map[string]int64 {
-	const mostBytes = 16 << 20
 	known := map[string]map[string]int64{} // by path
 	counts := map[string]int64{}
 	for name, path := range bundles {
 		of, ok := known[path]
 		if !ok {
-			var metadata struct {
-				Fieldstone struct {
-					NonFinite map[string]int64 `json:"non_finite"`
-				} `json:"fieldstone"`
-			}
-			file := filepath.Join(path, "metadata.json")
-			places := []string{file} // as Service.Save returns it, relative to where the run began
-			if !filepath.IsAbs(file) {
-				places = []string{filepath.Join(dir, file), filepath.Join(work, file)}
-			}
-			var text []byte
-			err := fs.ErrNotExist
-			for i := 0; i < len(places) && errors.Is(err, fs.ErrNotExist); i++ {
-				text, err = vfs.ReadFile(fsys, places[i], mostBytes)
-			}
-			if err == nil && json.Unmarshal(text, &metadata) == nil {
-				of = metadata.Fieldstone.NonFinite
+			if m, err := readBundle(fsys, dir, work, path, false); err == nil && m.Fieldstone != nil {
+				of = m.Fieldstone.NonFinite
 			}
 			known[path] = of
 		}

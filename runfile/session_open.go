@@ -153,6 +153,9 @@ func (s *Session) open(ctx context.Context) error {
 		}
 	}
 	s.begin()
+	if err := s.overwrite(ctx); err != nil {
+		return err
+	}
 	s.logResume()
 	return nil
 }
@@ -261,12 +264,24 @@ func (s *Session) plan(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.store.places(0); err != nil {
+		return err
+	}
 	last, err := s.store.checkpoint(ctx)
 	if ctx.Err() != nil {
 		return err
 	}
 	if err != nil && !cfg.Overwrite {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	segments, err := s.store.segments()
+	if err != nil {
+		return err
+	}
+	if cfg.Resume && last != nil {
+		if last, err = s.fitting(ctx, last, segments); err != nil {
+			return err
+		}
 	}
 	from := last
 	if !cfg.Resume {
@@ -292,15 +307,27 @@ func (s *Session) plan(ctx context.Context) error {
 	case from == nil && number != 1:
 		return fmt.Errorf("%w: segment %d has no state to begin with", ErrResume, number)
 	case number > maxSegment:
-		return fmt.Errorf("%w: segment %d would have a number of more than four digits", ErrResume, number)
+		return s.outOfNumbers(number)
 	case last != nil && !cfg.Resume && !cfg.Overwrite && last.Segment >= number:
 		return fmt.Errorf("%w: %s is of segment %d, and this is to be segment %d (resume, overwrite, or choose another name)",
 			ErrFilesExist, last.File, last.Segment, number)
 	}
-	if err := s.checkSegments(ctx, number, last); err != nil {
+	if err := s.store.places(number); err != nil {
+		return err
+	}
+	if from != nil && from == last && last.passed != nil {
+		segments = s.goBack(segments, number, last)
+	}
+	if err := s.checkSegments(ctx, segments, number, last); err != nil {
 		return err
 	}
 	s.start.Segment = number
+	if cfg.Overwrite {
+		if s.replaced, err = s.store.checkpointsFrom(ctx, number); err != nil {
+			return err
+		}
+		s.start.replaces = len(s.replaced) > 0 || slices.ContainsFunc(segments, func(g Segment) bool { return g.Number == number })
+	}
 	s.ownLast = cfg.Resume && last != nil && !last.Previous
 	if from == nil {
 		s.start.Time = cfg.TimePoints[0]
@@ -314,11 +341,7 @@ func (s *Session) plan(ctx context.Context) error {
 
 // checkSegments refuses to begin a segment beside files that it must not replace. last
 // is the run's last checkpoint, nil if there is none.
-func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoint) error {
-	segments, err := s.store.segments()
-	if err != nil {
-		return err
-	}
+func (s *Session) checkSegments(ctx context.Context, segments []Segment, number int, last *Checkpoint) error {
 	if n := len(segments); n > 0 && segments[n-1].Number > number {
 		return fmt.Errorf("%w: %s has a higher number than segment %d, with which it would be joined", ErrFilesExist, segments[n-1].File, number)
 	}
@@ -330,9 +353,13 @@ func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoin
 		default:
 			// A killed job leaves a segment that no checkpoint names. One that never
 			// was to have a checkpoint is no such file.
-			settings, err := s.store.settings(ctx, g.File)
+			i, faults, err := s.store.look(ctx, g)
 			if err != nil {
-				s.log.Warn("replacing a segment whose settings can't be read", "file", g.File, "error", err)
+				return fmt.Errorf("%w: %s, which can't be judged: %w", ErrFilesExist, g.File, err)
+			}
+			settings := i.Settings
+			if settings.Len() == 0 && len(faults) > 0 {
+				s.log.Warn("replacing a segment whose settings can't be read", "file", g.File, "error", faults[0])
 				continue
 			}
 			if kind, err := settings.Text("checkpoint/type"); err == nil && kind == none {
@@ -347,52 +374,23 @@ func (s *Session) checkSegments(ctx context.Context, number int, last *Checkpoin
 	return s.checkChain(ctx, segments, last)
 }
 
-// checkChain makes sure that the segment that a run resumes after has the states that
-// the checkpoint counts.
+// checkChain makes sure that the segment that a run resumes after is good: without it the
+// output can't be joined. Whether the checkpoint fits it is known by now.
 func (s *Session) checkChain(ctx context.Context, segments []Segment, last *Checkpoint) error {
 	if !s.cfg.Resume || last == nil {
 		return nil
 	}
-	i := slices.IndexFunc(segments, func(g Segment) bool { return g.Number == last.Segment })
-	if i < 0 {
+	n := slices.IndexFunc(segments, func(g Segment) bool { return g.Number == last.Segment })
+	if n < 0 {
 		s.log.Warn("the segment before is not there: the output can't be joined without it", "segment", last.Segment)
 		return nil
 	}
-	settings, err := s.store.settings(ctx, segments[i].File)
+	_, faults, err := s.store.look(ctx, segments[n])
+	if err == nil && len(faults) > 0 {
+		err = faults[0]
+	}
 	if err != nil {
-		return fmt.Errorf("%w: %w (bring the segment back; without it, moved away, the output can't be joined)", ErrResume, err)
-	}
-	there, err := segmentOf(settings)
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
-	}
-	end, err := optional(settings.Float("segment/end_time"))
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
-	}
-	if end != nil && *end < last.Time {
-		return fmt.Errorf("%w: %s ends at %v s, but %s is at %v s: they are of different runs",
-			ErrResume, segments[i].File, *end, last.File, last.Time)
-	}
-	wrote, err := sessionOf(last.Settings)
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
-	}
-	name, err := sessionOf(settings)
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrResume, segments[i].File, err)
-	}
-	if wrote != "" && name != "" && wrote != name {
-		return fmt.Errorf("%w: %s is of the session %s, but %s of %s: they are of different runs",
-			ErrResume, segments[i].File, name, last.File, wrote)
-	}
-	hash, err := optional(last.Settings.Text("setup_hash"))
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrResume, last.File, err)
-	}
-	if hash != nil && there.setupHash != "" && *hash != there.setupHash {
-		return fmt.Errorf("%w: %s is of the setup %s, but %s of %s: they are of different runs",
-			ErrResume, segments[i].File, there.setupHash, last.File, *hash)
+		return fmt.Errorf("%w: %w (bring the segment back; without any segments, moved away, the run goes on, and the output can't be joined)", ErrResume, err)
 	}
 	return nil
 }
@@ -403,9 +401,8 @@ func (s *Session) resume(ctx context.Context, from *Checkpoint) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w from %s: %s", ErrResume, from.File, fmt.Sprintf(format, args...))
 	}
-	first, end := s.cfg.TimePoints[0], s.cfg.end()
-	if !(from.Time >= first && from.Time <= end) {
-		return refuse("its time %v s is not within the time points, %v s to %v s", from.Time, first, end)
+	if err := s.outOfTime(from); err != nil {
+		return err
 	}
 	if _, found := slices.BinarySearch(s.cfg.TimePoints, from.Time); !found && !from.HasStepper {
 		return refuse("its time %v s is not one of the time points, and it has no stepper's record", from.Time)
@@ -522,6 +519,7 @@ type wireStart struct {
 	Saved       int
 	Summary     Summary
 	StateSaved  bool
+	Replaces    bool
 }
 
 func encodeStart(s *Start) ([]byte, error) {
@@ -531,7 +529,7 @@ func encodeStart(s *Start) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = gob.NewEncoder(&b).Encode(&wireStart{s.Segment, s.Time, s.State, s.Resumed, s.File, s.FromSegment,
-		stepper, s.HasStepper, s.Updates, s.Bundles, s.Saved, s.Summary, s.stateSaved})
+		stepper, s.HasStepper, s.Updates, s.Bundles, s.Saved, s.Summary, s.stateSaved, s.replaces})
 	return b.Bytes(), err
 }
 
@@ -545,6 +543,6 @@ func decodeStart(text []byte, s *Start) error {
 		return fmt.Errorf("what the segment begins with: %w", err)
 	}
 	*s = Start{w.Segment, w.Time, w.State, w.Resumed, w.File, w.FromSegment,
-		stepper, w.HasStepper, w.Updates, w.Bundles, w.Saved, w.Summary, w.StateSaved}
+		stepper, w.HasStepper, w.Updates, w.Bundles, w.Saved, w.Summary, w.StateSaved, w.Replaces}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/record"
 )
 
 // store is where a session keeps the files of its run. Only rank 0 uses it.
@@ -16,11 +15,19 @@ type store interface {
 	segments() ([]Segment, error)
 	// owns reports whether a file is one of the run's.
 	owns(file string) bool
-	settings(ctx context.Context, file string) (record.Record, error)
-	// checkpoint is the last one that can be read, nil where there is none at all.
+	// look inspects a segment: what it holds, what is wrong with it by itself, and why it
+	// can't be judged.
+	look(ctx context.Context, g Segment) (*Info, []error, error)
+	// places refuses what is in the place of a file that the segment of a number comes to
+	// write, and is none; of checkpoints alone where it is 0.
+	places(number int) error
+	// checkpoint is the last one that is good by itself, nil where there is none at all.
 	checkpoint(ctx context.Context) (*Checkpoint, error)
 	// previous is the checkpoint before the last one, nil where there is none.
 	previous(ctx context.Context) (*Checkpoint, error)
+	// checkpointsFrom are the files of checkpoints of a segment or a later one, and of
+	// those of which that can't be read.
+	checkpointsFrom(ctx context.Context, number int) ([]string, error)
 	// setAside renames a file of the run and returns the new name, so that nobody
 	// takes it for one of the run. A file that isn't there has no name.
 	setAside(file string) (string, error)

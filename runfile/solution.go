@@ -90,6 +90,7 @@ type Checkpoint struct {
 	// that aren't in it have none. Nil: nobody has counted. Sessions count.
 	NonFinite map[string]int64
 
+	passed   *passedOver       // the last one, for which this one is taken
 	policies unknownPolicies   // for which a session writes it
 	units    map[string]string // that the file stores
 	carried  *carried          // as that of a Solution, with the stepper too

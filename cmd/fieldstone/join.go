@@ -79,6 +79,9 @@ func (a *app) join(ctx context.Context, files []string, out string, overwrite, a
 	if err != nil {
 		return a.refused(ctx, "join", err)
 	}
+	if err := a.wantGood(ctx, "join", files); err != nil {
+		return err
+	}
 	list, err := countDropped(ctx, s, files)
 	if err != nil {
 		return a.refused(ctx, "join", err)
@@ -110,6 +113,29 @@ func (a *app) wantRunFiles(command string, files []string) error {
 	}
 	if bad {
 		return statusError(statusFailed)
+	}
+	return nil
+}
+
+// wantGood reports what is wrong with files that could be read: their values would come out
+// of them as good ones.
+func (a *app) wantGood(ctx context.Context, command string, files []string) error {
+	bad := false
+	for _, file := range files {
+		_, faults, err := judgeRun(ctx, file, runfile.NoValues(), runfile.Warn(func(string) {}))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return a.refused(ctx, command, err)
+		}
+		for _, f := range faults {
+			a.reportRun(command, file, f)
+			bad = true
+		}
+	}
+	if bad {
+		return statusError(statusBad)
 	}
 	return nil
 }

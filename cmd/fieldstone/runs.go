@@ -82,9 +82,12 @@ func runFilesIn(dir string) ([]string, error) {
 }
 
 // isRunFileIn reports whether an entry of a directory may be a file of a run, and a
-// finished one.
+// finished one, or something in the place of one.
 func isRunFileIn(dir string, e fs.DirEntry) bool {
-	return !e.IsDir() && filepath.Ext(e.Name()) != ".tmp" && (isRunName(e.Name()) || hasSignature(filepath.Join(dir, e.Name())))
+	if e.IsDir() {
+		return isRunName(e.Name()) && !exists(filepath.Join(dir, e.Name(), "metadata.json"))
+	}
+	return filepath.Ext(e.Name()) != ".tmp" && (isRunName(e.Name()) || hasSignature(filepath.Join(dir, e.Name())))
 }
 
 // wantRunFile tells what a path is that can't be a file of a run.

@@ -199,7 +199,7 @@ func judge(path string, faults []error, err error) (state, *string) {
 }
 
 func listSegment(ctx context.Context, s runfile.Segment) (listedSegment, error) {
-	info, faults, err := runfile.Inspect(ctx, s.File, runfile.Warn(func(string) {}))
+	info, faults, err := judgeRun(ctx, s.File, runfile.NoValues(), runfile.Warn(func(string) {}))
 	if ctx.Err() != nil {
 		return listedSegment{}, ctx.Err()
 	}
@@ -258,14 +258,11 @@ func listCheckpoint(ctx context.Context, path string) (listedCheckpoint, error) 
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
-	info, faults, err := runfile.Inspect(ctx, path, runfile.Warn(func(string) {}))
+	info, faults, err := judgeRun(ctx, path, runfile.NoValues(), runfile.Warn(func(string) {}))
 	if ctx.Err() != nil {
 		return l, ctx.Err()
 	}
 	l.State, l.Error = judge(path, faults, err)
-	if err == nil && len(faults) == 0 && info.State == nil {
-		l.State, l.Error = stateBad, pointer(runfile.ErrNotCheckpoint.Error())
-	}
 	if k := info.State; k != nil {
 		l.Time, l.Segment, l.Saved = pointer(number(k.Time)), &k.Segment, &k.SavedCount
 		l.Steps = counted(k.Summary.Accepted)

@@ -73,7 +73,7 @@ func runFaultLines(faults []runFault) []string {
 
 // runFile verifies a file of a run. One that was found in a directory need not be one.
 func (v *verification) runFile(ctx context.Context, path string, listed bool) error {
-	info, faults, err := runfile.Faults(ctx, path, v.warnRun("verify"))
+	info, faults, err := judgeRun(ctx, path, v.warnRun("verify"))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -98,11 +98,25 @@ func (v *verification) runFile(ctx context.Context, path string, listed bool) er
 	return v.line(r.String())
 }
 
+// judgeRun is the judgement of a file of a run that all commands share which say whether it
+// is good.
+func judgeRun(ctx context.Context, path string, opts ...runfile.Option) (*runfile.Info, []error, error) {
+	info, faults, err := runfile.Faults(ctx, path, opts...)
+	if err == nil {
+		faults = append(faults, info.LostBundles()...)
+	}
+	return info, faults, err
+}
+
 // passedOver tells whether a file that was found in a directory is none of a run, or is
 // there no longer.
 func passedOver(path string, faults []error, err error) bool {
-	if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
+	info, gone := os.Lstat(path)
+	if errors.Is(gone, fs.ErrNotExist) {
 		return true
+	}
+	if gone == nil && info.IsDir() {
+		return false // in the place of a file of a run
 	}
 	unknown := errors.Is(err, runfile.ErrNoHDF5) && !isRunName(filepath.Base(path))
 	return unknown || slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) })

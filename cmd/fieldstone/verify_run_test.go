@@ -72,11 +72,8 @@ func TestVerifyRunFiles(t *testing.T) {
 			d := mustRun(t, c.status, "verify", "results")
 			says(t, d.errors, got...)
 			want := 3
-			switch {
-			case c.status == statusGood:
+			if c.status == statusGood {
 				want = 4
-			case name == "the mark": // the state of a checkpoint is not there any more
-				want = 2
 			}
 			if n := strings.Count(d.out, ": good ("); n != want {
 				t.Errorf("%d are good: %s", n, d.out)
