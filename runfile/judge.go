@@ -35,9 +35,6 @@ func judge(ctx context.Context, path string, opts []Option) (*Info, []error, err
 	if err != nil {
 		return i, faults, err
 	}
-	if wrong := i.judgeName(); wrong != nil {
-		faults = append(faults, wrong)
-	}
 	if i.State == nil {
 		return i, faults, nil
 	}
@@ -64,6 +61,9 @@ func judgeAlone(ctx context.Context, path string, values bool, opts []Option) (*
 		var wrong []error
 		i.Hashes, wrong = checkHashes(path, i.Settings)
 		faults = append(faults, wrong...)
+	}
+	if wrong := i.judgeName(); err == nil && wrong != nil {
+		faults = append(faults, wrong)
 	}
 	return i, faults, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
@@ -104,7 +105,7 @@ func (s *Session) lostBundle(k *Checkpoint) error {
 	if s.cfg.LoadBundle != nil {
 		return nil
 	}
-	lost := k.lostBundles(s.store.filesystem(), s.store.directory(), s.store.workingDirectory())
+	lost := k.lostBundles(s.store.filesystem(), filepath.Dir(k.File), s.store.workingDirectory())
 	if len(lost) == 0 {
 		return nil
 	}

@@ -159,10 +159,8 @@ func (d *disk) places(number int) error {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return err
-		case info.IsDir():
-			return fmt.Errorf("%w: %s is a directory, in the place of a file of the run", ErrFilesExist, d.shown(file))
 		case !info.Mode().IsRegular():
-			return fmt.Errorf("%w: %s is no regular file, in the place of one of the run", ErrFilesExist, d.shown(file))
+			return fmt.Errorf("%w: %s: it is no regular file, in the place of one of the run (move it away)", ErrFilesExist, d.shown(file))
 		}
 	}
 	return nil

@@ -85,9 +85,23 @@ func runFilesIn(dir string) ([]string, error) {
 // finished one, or something in the place of one.
 func isRunFileIn(dir string, e fs.DirEntry) bool {
 	if e.IsDir() {
-		return isRunName(e.Name()) && !exists(filepath.Join(dir, e.Name(), "metadata.json"))
+		return isInPlaceOfRunFile(filepath.Join(dir, e.Name()))
+	}
+	if wasSetAside(e.Name()) {
+		return false
 	}
 	return filepath.Ext(e.Name()) != ".tmp" && (isRunName(e.Name()) || hasSignature(filepath.Join(dir, e.Name())))
+}
+
+// isInPlaceOfRunFile reports whether a directory has the name of a file of a run.
+func isInPlaceOfRunFile(path string) bool {
+	return isRunName(filepath.Base(path)) && isDir(path) && !exists(filepath.Join(path, "metadata.json"))
+}
+
+// wasSetAside reports whether a file has a name under which a run has put one away.
+func wasSetAside(name string) bool {
+	stem, end, ok := strings.Cut(name, ".h5.superseded")
+	return ok && isRunName(stem+".h5") && (end == "" || end[0] == '.' && isDigits(end[1:]))
 }
 
 // wantRunFile tells what a path is that can't be a file of a run.

@@ -127,6 +127,8 @@ func (v *verification) failed(path string, err error) {
 // the output can't be written.
 func (v *verification) path(ctx context.Context, path string) error {
 	switch w, err := lookAt(path); {
+	case isInPlaceOfRunFile(path):
+		return v.runFile(ctx, path, false)
 	case err != nil:
 		v.failed(path, err)
 		return nil
