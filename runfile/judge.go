@@ -25,6 +25,12 @@ import (
 // run of the name has begun since, which wrote no checkpoint yet.
 var errOverwritten = errors.New("the run was overwritten")
 
+// segmentGone is the error of a checkpoint whose segment is not there, as a run leaves it
+// that is killed while it goes back to the checkpoint before.
+type segmentGone struct{ error }
+
+func (e segmentGone) Unwrap() error { return e.error }
+
 // judge inspects a file, and compares it with those beside it.
 func judge(ctx context.Context, path string, opts []Option) (*Info, []error, error) {
 	o, err := newOptions(opts)
@@ -112,7 +118,7 @@ func (k *Checkpoint) misfit(file string, segments []Segment, look func(Segment) 
 	if at < 0 {
 		dir, name := filepath.Split(segments[0].File)
 		name, _, _ = segmentName(name)
-		return in(file, "checkpoint/segment", ErrMismatch, "it is %d, and there is no %s", k.Segment, SegmentFile(dir, name, k.Segment))
+		return segmentGone{in(file, "checkpoint/segment", ErrMismatch, "it is %d, and there is no %s", k.Segment, SegmentFile(dir, name, k.Segment))}
 	}
 	path := segments[at].File
 	i, faults, err := look(segments[at])

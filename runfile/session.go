@@ -679,7 +679,8 @@ func (s *Session) writeSegment(ctx context.Context) error {
 }
 
 // Close writes the segment with what it has since its last checkpoint, ends it and
-// lets other runs of the name begin. A segment in which nothing happened has no file.
+// lets other runs of the name begin. A segment in which nothing happened has no file, unless
+// it overwrites another one.
 // It is collective; closing again does nothing. A cancelled context does not keep it
 // from its work. After a wrong call it writes what the segment has had before, and
 // returns the error of that call.

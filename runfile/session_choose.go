@@ -22,17 +22,18 @@ func (s *Session) misfit(ctx context.Context, k *Checkpoint, segments []Segment)
 	return k.misfit(k.File, segments, func(g Segment) (*Info, []error, error) { return s.store.look(ctx, g) })
 }
 
-// fitting returns the checkpoint that a run resumes from, on rank 0: the last one, unless
-// it names a bundle that is lost and the one before doesn't. One that doesn't fit its
-// segment is refused: someone has mixed the files of runs, and knows which to keep. But if
-// a run was overwritten by one that had no checkpoint yet, there is none to go on from.
+// fitting returns the checkpoint that a run resumes from, on rank 0: the last one, or the one
+// before where that is good and the last one's segment or bundle is gone. One that doesn't
+// fit its segment is refused: someone has mixed the files of runs, and knows which to keep.
+// But if a run was overwritten by one that had no checkpoint yet, there is none to go on from.
 func (s *Session) fitting(ctx context.Context, last *Checkpoint, segments []Segment) (*Checkpoint, error) {
 	wrong := s.misfit(ctx, last, segments)
 	lost := s.lostBundle(last)
 	if wrong == nil && lost == nil {
 		return last, nil
 	}
-	if wrong != nil && !errors.Is(wrong, errOverwritten) {
+	_, gone := errors.AsType[segmentGone](wrong)
+	if wrong != nil && !gone && !errors.Is(wrong, errOverwritten) {
 		return nil, cmp.Or(s.outOfNumbers(last.Segment+1), s.outOfTime(last), s.mixedUp(last, wrong))
 	}
 	var before *Checkpoint
@@ -58,6 +59,8 @@ func (s *Session) fitting(ctx context.Context, last *Checkpoint, segments []Segm
 	}
 	passed := []string{last.File}
 	switch {
+	case gone:
+		return nil, cmp.Or(s.outOfNumbers(last.Segment+1), s.outOfTime(last), s.mixedUp(last, wrong))
 	case unread != nil:
 		return nil, fmt.Errorf("%w: %w; and the checkpoint before is of no use: %w", ErrResume, wrong, unread)
 	case wrongBefore != nil && !errors.Is(wrongBefore, errOverwritten):

@@ -28,7 +28,8 @@ type Config struct {
 	// Resume goes on from the last checkpoint of the run, and starts it where there
 	// is none. So all jobs of a chain may have the same configuration.
 	Resume bool
-	// Overwrite lets a run that does not resume replace the segment of its number.
+	// Overwrite lets a run that does not resume replace the segment of its number, which
+	// Open does.
 	Overwrite bool
 	// From is a file, output or checkpoint, from whose state the run starts unless
 	// Resume finds a checkpoint. FromState is the number of a saved state, from 1; 0

@@ -15,7 +15,7 @@ var (
 	ErrFilesExist = errors.New("files of an earlier run exist")
 	// ErrStopFile: the stop file is there, so that nothing is to begin.
 	ErrStopFile = errors.New("the stop file is there")
-	// ErrUnreadable: the run has checkpoints, and none of them can be read.
+	// ErrUnreadable: the run has checkpoints, and none of them is good.
 	ErrUnreadable = errors.New("checkpoints exist and can't be read")
 	// ErrResume: a stored state is not one that the run can go on from.
 	ErrResume = errors.New("can't resume")

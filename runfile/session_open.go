@@ -20,7 +20,10 @@ import (
 )
 
 // Open begins a segment of a run: a new one, or one that goes on from a stored state.
-// It is collective, and no file of the run changes yet.
+// It is collective. No file of the run changes yet, except that one which overwrites puts its
+// segment, still empty, in the place of the old one at the end of Open, and renames the
+// checkpoints that are there to <file>.superseded. From then on the run that was overwritten
+// isn't resumed any more, and before it is whole.
 //
 // It refuses, and deletes nothing, when
 //   - another run of the name is going on in the directory, still after Config.Wait:
@@ -30,18 +33,25 @@ import (
 //     unless it overwrites: [ErrFilesExist]. A run that resumes replaces a segment that
 //     no checkpoint names, which a killed job left, but not one that had a checkpoint
 //     where there is none any more;
-//   - checkpoints exist and none can be read: [ErrUnreadable]. Only a run that
+//   - something that is no regular file is in the place of a file that it comes to write:
+//     [ErrFilesExist];
+//   - checkpoints exist and none is good: [ErrUnreadable]. Only a run that
 //     overwrites may begin then;
-//   - the stored state is not of the layout's grids, lacks an unknown, lies
-//     outside the time points, or has no stepper's record and is at none of them:
+//   - the last checkpoint doesn't fit the segment that it names, or that segment is bad:
 //     [ErrResume];
+//   - the stored state is not of the layout's grids, lacks an unknown, lies
+//     outside the time points, or has no stepper's record and is at none of them, or
+//     the file of Config.From is bad: [ErrResume];
 //   - the stop file is there already: [ErrStopFile];
 //   - ranks are to write fields, or to read them, on a node that doesn't see what rank 0
 //     sees, as where the directory is local to each node: the error names the node and the
 //     path. It is found out before anything but the lock is looked at.
 //
-// A checkpoint whose bundle Config.LoadBundle can't load is passed over, with a warning,
-// for the one before, and refused where that is no better. What was written after the
+// What is bad is what [Faults] calls so, with the same text. A last checkpoint that is bad by
+// itself is passed over, with a warning, for the one before, and so is one whose segment is
+// gone. One whose bundle Config.LoadBundle can't load is likewise passed over, and refused
+// where the one before is no better; without LoadBundle one whose bundle isn't there,
+// if that of the one before is. What was written after the
 // earlier one is computed again; its files are renamed to <file>.superseded before the
 // segment replaces them.
 //

@@ -153,7 +153,7 @@ func TestOneJudgement(t *testing.T) {
 		"a segment that ends before the checkpoint": {change: set(s2, "settings/segment/end_time", 2.5), bad: []string{last},
 			text: "checkpoint/segment: does not match: it is 2, but " + s2 + " ends at 2.5 s, this is at 3 s: they are of different runs", start: -1, joins: true},
 		"a segment that is missing": {change: func(t *testing.T) { remove(t, s2) }, bad: []string{last},
-			text: "checkpoint/segment: does not match: it is 2, and there is no " + s2, start: -1, joins: true},
+			text: "checkpoint/segment: does not match: it is 2, and there is no " + s2, start: 2, segment: 2, joins: true},
 		"no segments": {change: func(t *testing.T) { remove(t, s1); remove(t, s2) }, start: 3, segment: 3},
 		"a torn segment": {change: func(t *testing.T) { write(t, s2, read(t, s2)[:3000]) }, bad: []string{s2},
 			text: "not a usable HDF5 file", start: -1},

@@ -29,7 +29,7 @@ file is named.
 A bundle of another writer without checksums is checked by size, and the output says so;
 one that fieldstone wrote is incomplete without them. Files of fields that the metadata
 don't list are named.` + withHDF5(` Of a run file structure, version, shapes and the mark that it
-is complete are checked, and that a checkpoint counts no state that its segment lacks.
+is complete are checked, that a checkpoint fits its segment, and that its bundles are there.
 The hashes of its settings are computed again if fieldstone wrote it; those of other
 writers can't be, and the output says so. The values of fields aren't read.`, "") + `
 
