@@ -207,12 +207,6 @@ func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options)
 	return nil
 }
 
-func (s *Summary) record() (record.Record, error) {
-	return record.Of("attempted", s.Attempted, "accepted", s.Accepted,
-		"nonlinear_iterations", s.NonlinearIterations, "linear_iterations", s.LinearIterations,
-		"wall_time", s.WallTime)
-}
-
 func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint, error) {
 	if !r.checkpoint {
 		return nil, in(f.Name(), "", ErrNotCheckpoint, "it has no group checkpoint")

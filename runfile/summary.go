@@ -26,7 +26,7 @@ func (s *Summary) counts() []struct {
 }
 
 // record is the summary as files have it: without what isn't known.
-func (s Summary) record() (record.Record, error) {
+func (s *Summary) record() (record.Record, error) {
 	b := record.NewBuilder()
 	for _, c := range s.counts() {
 		if *c.n >= 0 {
