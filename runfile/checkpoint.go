@@ -13,7 +13,6 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/record"
 )
 
 // WriteCheckpoint writes a checkpoint of the run of a name in a directory. The last one

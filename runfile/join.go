@@ -16,6 +16,9 @@ var ErrNotOneRun = errors.New("not the segments of one run")
 // unknownHash is what other writers have for a hash that they don't know.
 const unknownHash = "unknown"
 
+// knownHash reports whether a hash that settings may have can be compared.
+func knownHash(hash *string) bool { return hash != nil && *hash != "" && *hash != unknownHash }
+
 // segment is what a part's settings say of it. What they don't say is not there.
 type segment struct {
 	index, resumedFrom           *int64
@@ -49,7 +52,7 @@ func segmentOf(settings record.Record) (s segment, err error) {
 		if err != nil {
 			return s, err
 		}
-		if text != nil && *text != unknownHash {
+		if knownHash(text) {
 			*to = *text
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
-	"github.com/fieldstone-io/fieldstone/record"
 )
 
 // A file of a run is judged here, for all who ask: Faults, by which the tool verifies, lists
@@ -89,7 +88,7 @@ func (i *Info) judgeName() error {
 	if i.asCheckpoint {
 		return in(i.File, "", ErrNotOutput, "it has the name of a segment")
 	}
-	index, err := i.Settings.Int("segment/index")
+	index, err := intAt(i.Settings, "segment/index")
 	if err == nil && index != int64(number) {
 		return in(i.File, "settings/segment/index", ErrMismatch, "it is %d, and the file has the name of segment %d", index, number)
 	}
@@ -139,13 +138,13 @@ func (k *Checkpoint) misfit(file string, segments []Segment, look func(Segment) 
 		}
 		return other("is of the session %s, this of %s", there, orNone(wrote))
 	}
-	hash, err1 := optional(k.Settings.Text("setup_hash"))
-	setup, err2 := optional(i.Settings.Text("setup_hash"))
+	hash, err1 := optional(textAt(k.Settings, "setup_hash"))
+	setup, err2 := optional(textAt(i.Settings, "setup_hash"))
 	damaged := slices.ContainsFunc(faults, func(f error) bool { return errors.Is(f, ErrHash) })
-	if err1 == nil && err2 == nil && hash != nil && setup != nil && *hash != *setup && !damaged {
+	if err1 == nil && err2 == nil && knownHash(hash) && knownHash(setup) && *hash != *setup && !damaged {
 		return other("is of the setup %s, this of %s", *setup, *hash)
 	}
-	if end, err := optional(i.Settings.Float("segment/end_time")); err == nil && end != nil && *end < k.Time {
+	if end, err := optional(floatAt(i.Settings, "segment/end_time")); err == nil && end != nil && *end < k.Time {
 		return other("ends at %v s, this is at %v s", *end, k.Time)
 	}
 	return k.miscount(file, path, i, faults)
@@ -160,7 +159,7 @@ func orNone(text string) string {
 
 // miscount compares the counts of a checkpoint with those of its segment.
 func (k *Checkpoint) miscount(file, path string, i *Info, faults []error) error {
-	before, err := record.Default(i.Settings.Int, "segment/saved_before", 0)
+	before, err := orElse(intAt, i.Settings, "segment/saved_before", 0)
 	if err != nil {
 		return nil // that is said of the segment
 	}
@@ -178,7 +177,7 @@ func (k *Checkpoint) miscount(file, path string, i *Info, faults []error) error 
 		return in(file, "checkpoint/saved_count", ErrMismatch, "it is %d at %v s, and the next state of %s is of %v s", k.SavedCount, k.Time, path, i.Times[n])
 	}
 	attempts := int64(i.Statistics.Attempts())
-	first, err := optional(i.Settings.Int("segment/attempts_before"))
+	first, err := optional(intAt(i.Settings, "segment/attempts_before"))
 	if err != nil || first == nil || attempts == 0 && len(faults) > 0 {
 		return nil
 	}

@@ -479,7 +479,7 @@ func wasSaved(from *Checkpoint) (bool, error) {
 
 // describeOrigin compares the settings with those of what the segment begins with.
 func (s *Session) describeOrigin(from *Checkpoint) error {
-	o := segmentOrigin{resumed: true, from: from.File, previousCommit: unknownCommit, previousHash: "unknown"}
+	o := segmentOrigin{resumed: true, from: from.File, previousCommit: unknownCommit, previousHash: unknownHash}
 	for path, to := range map[string]*string{"code/commit": &o.previousCommit, "setup_hash": &o.previousHash} {
 		text, err := optional(textAt(from.Settings, path))
 		if err != nil {
@@ -498,7 +498,7 @@ func (s *Session) describeOrigin(from *Checkpoint) error {
 		changed := o.previousCommit != commit
 		o.commitChanged = &changed
 	}
-	o.settingsChanged = o.previousHash != hash
+	o.settingsChanged = knownHash(&o.previousHash) && o.previousHash != hash
 	if o.settingsChanged {
 		o.changed = changedSections(from.Settings, s.settings)
 		s.log.Warn("the setup is another one than before", "file", from.File, "sections", o.changed)

@@ -57,7 +57,7 @@ func (s *Summary) add(step Summary) {
 // Of a later segment the attempts alone are known, if it says how many were before it.
 func readSummaryUntil(f *h5.File, seg segment, time float64) (Summary, error) {
 	unknown := Summary{notKnown, notKnown, notKnown, notKnown, notKnown}
-	stats, err := readStatistics(f)
+	stats, err := readStatistics(f, nil)
 	if err != nil {
 		return unknown, err
 	}
