@@ -126,11 +126,12 @@ demo: build
 bench: bench-build
 	build/bench $(if $(filter-out 0 no false,$(QUICK)),-quick) $(if $(CASE),-case '$(CASE)')
 
-# Files of runs alone, against h5py.
+# Files of runs alone, against h5py, and what a checkpoint of many scalars costs.
 bench-runfile: deps
 	go build -o build/bench ./bench
 	scripts/with-hdf5 go build -o build/bench-runfile ./bench/runfile
 	build/bench -component 'run files' -results bench/results/runfile $(if $(filter-out 0 no false,$(QUICK)),-quick) $(if $(CASE),-case '$(CASE)')
+	$(if $(CASE),,build/bench-runfile checkpoints $(if $(filter-out 0 no false,$(QUICK)),-quick))
 
 # What a checkpoint costs after many saved states, on filesystems that clone and on one
 # that doesn't. As root, who mounts them from images.

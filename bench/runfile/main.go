@@ -13,11 +13,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: runfile job.json")
+	var err error
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "checkpoints":
+		err = checkpoints(os.Args[2:], os.Stdout)
+	case len(os.Args) == 2:
+		err = run(os.Args[1], os.Stdout)
+	default:
+		fmt.Fprintln(os.Stderr, "usage: runfile job.json\n       runfile checkpoints [-quick] [-dir directory]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Stdout); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "runfile:", err)
 		os.Exit(1)
 	}

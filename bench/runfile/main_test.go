@@ -49,3 +49,22 @@ func TestCases(t *testing.T) {
 		}
 	}
 }
+
+// The cost of a checkpoint is measured, and no objects are made in the middle of a run.
+func TestCheckpoints(t *testing.T) {
+	list, missing, err := measureCheckpoints(t.Context(), t.TempDir(), []int{3}, []int{2, 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing != nil && os.Getenv("FIELDSTONE_REQUIRE_H5PY") != "" {
+		t.Error(missing)
+	}
+	if len(list) != 2 || list[1].After != 30 || list[1].Scalars != 3 {
+		t.Fatalf("got %+v", list)
+	}
+	for _, r := range list {
+		if r.Made != 0 || r.Written < 3 || r.Milliseconds <= 0 && processorTime() > 0 || r.Segment == 0 || r.Checkpoint == 0 || (r.Peer > 0) != (missing == nil) {
+			t.Errorf("%+v", r)
+		}
+	}
+}

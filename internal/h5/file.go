@@ -210,6 +210,9 @@ func (f *File) do(op, path, attribute string, write bool, call func() error) err
 		case write && f.failed != nil:
 			return fmt.Errorf("after an earlier failure: %w", f.failed)
 		}
+		if write && path != "" {
+			changes.Add(1)
+		}
 		return call()
 	})
 	return f.wrap(op, path, attribute, err)

@@ -5,12 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// created counts the groups and datasets that were made in all files.
-var created atomic.Int64
+// created counts the groups and datasets that were made in all files, changes the calls that
+// changed an object.
+var created, changes atomic.Int64
 
 // Created returns how many groups and datasets this process has made, in all files. To make
 // one takes as much processor time as to write some ten thousand numbers.
 func Created() int64 { return created.Load() }
+
+// Changes returns how many calls of this process have changed an object, or made one.
+func Changes() int64 { return changes.Load() }
 
 // Created returns how many groups and datasets were made since the file was opened.
 func (f *File) Created() int64 { return f.created }
