@@ -560,6 +560,76 @@ func TestMuchDataIsNotCopied(t *testing.T) {
 	}
 }
 
+// A checkpoint with other datasets than the one before, or another setup, is written anew.
+func TestACheckpointWithOtherDatasets(t *testing.T) {
+	closed(t)
+	list := laterCheckpoints(t)
+	for name, c := range map[string]struct {
+		change func(k *Checkpoint)
+		clone  bool
+	}{
+		"nothing else":        {func(*Checkpoint) {}, true},
+		"no stepper":          {func(k *Checkpoint) { k.HasStepper, k.Stepper = false, record.Record{} }, false},
+		"no updates":          {func(k *Checkpoint) { k.Updates = nil }, false},
+		"updates of a name":   {func(k *Checkpoint) { k.Updates = []UpdateState{{"flux", nil}, {"other", nil}} }, false},
+		"updates in an order": {func(k *Checkpoint) { k.Updates = []UpdateState{k.Updates[1], k.Updates[0]} }, false},
+		"another setting": {func(k *Checkpoint) {
+			var err error
+			k.Settings, err = k.Settings.With("system", int64(2))
+			must(t, err)
+		}, false},
+		"one setting more": {func(k *Checkpoint) {
+			var err error
+			k.Settings, err = k.Settings.With("more", true)
+			must(t, err)
+		}, false},
+		"another session": {func(k *Checkpoint) { k.Settings = ofSession(t, k.Settings, "another one") }, false},
+		"another unit": {func(k *Checkpoint) {
+			k.Layout.Unknowns = slices.Clone(k.Layout.Unknowns)
+			k.Layout.Unknowns[0].Unit = "kA"
+		}, false},
+		"one unknown more": {func(k *Checkpoint) {
+			k.Layout.Unknowns = append(slices.Clone(k.Layout.Unknowns), Unknown{Name: "more", Kind: Scalar, Scale: 1})
+			k.State = append(slices.Clone(k.State), 1)
+		}, false},
+		"another field in the bundle": {func(k *Checkpoint) {
+			k.Layout.Unknowns = append(slices.Clone(k.Layout.Unknowns), Unknown{Name: "psi", Kind: Field, Scale: 1, Domain: box})
+			k.Bundles = map[string]string{"phi": "bundles/9", "psi": "bundles/9"}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := testWriter(t, dir, vfs.OS)
+			must(t, w.write(t.Context(), list[0]))
+			k := *list[3]
+			k.Bundles = list[0].Bundles
+			c.change(&k)
+			must(t, w.write(t.Context(), &k))
+			if clone := w.last.places != nil; clone != c.clone {
+				t.Errorf("it is a clone: %v", clone)
+			}
+			got, err := ReadCheckpoint(t.Context(), dir, "run", noWarnings(t))
+			must(t, err)
+			same(t, "checkpoint", got, &k)
+		})
+	}
+	// So is one of whose fields another is in the file.
+	dir := t.TempDir()
+	w := testWriter(t, dir, vfs.OS)
+	must(t, w.write(t.Context(), list[0]))
+	k := *list[1]
+	k.Bundles = nil
+	p, err := w.prepare(t.Context(), &k, true)
+	must(t, err)
+	if w.next.places != nil || len(p.Fields) != 1 {
+		t.Errorf("a clone, with %v", p)
+	}
+	must(t, w.complete(t.Context(), &k, nil))
+	if k, err := ReadCheckpoint(t.Context(), dir, "run", noWarnings(t)); err != nil || k.Bundles != nil || k.Time != 2 {
+		t.Errorf("%+v, %v", k, err)
+	}
+}
+
 // A file that has grown too much, of what was replaced, is written anew.
 func TestWhatHasGrownIsWrittenAnew(t *testing.T) {
 	closed(t)
