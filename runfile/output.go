@@ -314,12 +314,11 @@ func (d dataset) write(ctx context.Context, f *h5.File, states [][]float64, have
 	}
 	rows := d.rows(len(states))
 	if have > 0 && rows >= len(states) {
-		from := make([]float64, 0, len(states)*d.size())
-		for _, state := range states {
-			from = append(from, state[d.from:d.to]...)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		o.count(len(from) * 8)
-		return h5.Append(f, d.path, from, have, d.dims...)
+		o.count(len(states) * d.size() * 8)
+		return h5.Append(f, d.path, d.together(states), have, d.dims...)
 	}
 	if err := need[float64](f, d.path, have, len(states), d.dims, o); err != nil {
 		return err
@@ -352,6 +351,18 @@ func (d dataset) rows(of int) int {
 		return 1
 	}
 	return max(1, min(of, transferBytes/8/max(d.size(), 1)))
+}
+
+// together is what the dataset has of some states, one after the other.
+func (d dataset) together(states [][]float64) []float64 {
+	if len(states) == 1 {
+		return states[0][d.from:d.to]
+	}
+	all := make([]float64, 0, len(states)*d.size())
+	for _, state := range states {
+		all = append(all, state[d.from:d.to]...)
+	}
+	return all
 }
 
 // need makes room for more rows of a dataset behind those that the file has; without
