@@ -11,8 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/h5"
@@ -40,14 +40,16 @@ type reading struct {
 // state of them, and what h5py takes to append the same.
 func checkpoints(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("checkpoints", flag.ContinueOnError)
-	quick := flags.Bool("quick", false, "100 checkpoints in place of 2000")
+	quick := flags.Bool("quick", false, "no more than 100 checkpoints")
+	scalars, afters := numbers{10, 100, 2000}, numbers{10, 1000, 2000}
+	flags.Var(&scalars, "scalars", "numbers of scalars")
+	flags.Var(&afters, "after", "after how many checkpoints, in rising order")
 	dir := flags.String("dir", "", "where the files are; by default in /dev/shm, or TMPDIR")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	afters := []int{10, 1000, 2000}
 	if *quick {
-		afters = []int{10, 100}
+		afters = numbers{10, 100}
 	}
 	if *dir == "" {
 		if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -55,26 +57,43 @@ func checkpoints(args []string, out io.Writer) error {
 		}
 	}
 	fmt.Fprintf(out, "A checkpoint with one new state, mean of %d; %s.\n\n", window, load())
-	list, missing, err := measureCheckpoints(context.Background(), *dir, []int{10, 100, 2000}, afters)
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "scalars\tafter\tmade\twritten\tCPU, ms\th5py, ms\tratio\tsegment, MB\tcheckpoint, MB\t")
-	for _, r := range list {
+	fmt.Fprintf(out, "%8s %8s %6s %8s %10s %10s %6s %12s %15s\n", "scalars", "after", "made", "written", "CPU, ms", "h5py, ms", "ratio", "segment, MB", "checkpoint, MB")
+	missing, err := measureCheckpoints(context.Background(), *dir, scalars, afters, func(r reading) {
 		peer, ratio := "-", "-"
 		if r.Peer > 0 {
 			peer, ratio = fmt.Sprintf("%.1f", r.Peer), fmt.Sprintf("%.2f", r.Milliseconds/r.Peer)
 		}
-		fmt.Fprintf(w, "%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t%.2f\t%.2f\t\n", r.Scalars, r.After, r.Made, r.Written, r.Milliseconds, peer, ratio, float64(r.Segment)/1e6, float64(r.Checkpoint)/1e6)
-	}
-	if err := w.Flush(); err != nil {
+		fmt.Fprintf(out, "%8d %8d %6.1f %8.1f %10.1f %10s %6s %12.2f %15.2f\n", r.Scalars, r.After, r.Made, r.Written, r.Milliseconds, peer, ratio, float64(r.Segment)/1e6, float64(r.Checkpoint)/1e6)
+	})
+	if err != nil {
 		return err
 	}
 	if missing != nil {
 		fmt.Fprintln(out, "Without h5py:", missing)
 	}
 	fmt.Fprintf(out, "\nAt the end: %s.\n", load())
+	return nil
+}
+
+// numbers is a flag of several, with commas between them.
+type numbers []int
+
+func (n *numbers) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*n), " ", ","), "[]")
+}
+
+func (n *numbers) Set(text string) error {
+	*n = nil
+	for _, part := range strings.Split(text, ",") {
+		i, err := strconv.Atoi(part)
+		if err == nil && i < 1 {
+			err = errors.New("it is less than 1")
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w", part, err)
+		}
+		*n = append(*n, i)
+	}
 	return nil
 }
 
@@ -88,29 +107,28 @@ func load() string {
 }
 
 // measureCheckpoints makes a run for each number of scalars, up to the last of the numbers
-// of checkpoints.
-func measureCheckpoints(ctx context.Context, dir string, scalars, afters []int) (list []reading, missing, err error) {
+// of checkpoints, and tells of each reading. Missing is why there is no h5py.
+func measureCheckpoints(ctx context.Context, dir string, scalars, afters []int, tell func(reading)) (missing, err error) {
 	for _, n := range scalars {
 		peer, err := startAppends(n)
 		if err != nil {
 			peer, missing = nil, err
 		}
-		rows, err := measureRun(ctx, dir, n, afters, peer)
+		err = measureRun(ctx, dir, n, afters, peer, tell)
 		if peer != nil {
 			err = errors.Join(err, peer.close())
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		list = append(list, rows...)
 	}
-	return list, missing, nil
+	return missing, nil
 }
 
-func measureRun(ctx context.Context, dir string, n int, afters []int, peer *appends) (list []reading, err error) {
+func measureRun(ctx context.Context, dir string, n int, afters []int, peer *appends, tell func(reading)) (err error) {
 	work, err := os.MkdirTemp(dir, "fieldstone-checkpoints-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	last := afters[len(afters)-1]
@@ -127,12 +145,12 @@ func measureRun(ctx context.Context, dir string, n int, afters []int, peer *appe
 	}
 	s, err := runfile.Open(ctx, comm.Self(), cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	state := make([]float64, n)
 	if err := s.SaveState(ctx, state); err != nil {
-		return nil, err
+		return err
 	}
 	step := func() error {
 		next := s.NextTime()
@@ -153,13 +171,13 @@ func measureRun(ctx context.Context, dir string, n int, afters []int, peer *appe
 	for _, after := range afters {
 		for ; done < after; done++ {
 			if err := step(); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		made, written, began := h5.Created(), h5.Changes(), processorTime()
 		for range window {
 			if err := step(); err != nil {
-				return nil, err
+				return err
 			}
 			done++
 		}
@@ -168,18 +186,18 @@ func measureRun(ctx context.Context, dir string, n int, afters []int, peer *appe
 		for path, to := range map[string]*int64{runfile.SegmentFile(work, "run", 1): &r.Segment, runfile.CheckpointFile(work, "run"): &r.Checkpoint} {
 			info, err := os.Stat(path)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			*to = info.Size()
 		}
 		if peer != nil {
 			if r.Peer, err = peer.time(filepath.Join(work, "h5py.h5"), after); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		list = append(list, r)
+		tell(r)
 	}
-	return list, nil
+	return nil
 }
 
 func scalarName(i int) string { return fmt.Sprintf("s%04d", i) }

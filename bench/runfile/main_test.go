@@ -52,7 +52,8 @@ func TestCases(t *testing.T) {
 
 // The cost of a checkpoint is measured, and no objects are made in the middle of a run.
 func TestCheckpoints(t *testing.T) {
-	list, missing, err := measureCheckpoints(t.Context(), t.TempDir(), []int{3}, []int{2, 30})
+	var list []reading
+	missing, err := measureCheckpoints(t.Context(), t.TempDir(), []int{3}, []int{2, 30}, func(r reading) { list = append(list, r) })
 	if err != nil {
 		t.Fatal(err)
 	}
