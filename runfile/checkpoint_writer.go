@@ -107,6 +107,7 @@ func (w *checkpointWriter) prepare(ctx context.Context, k *Checkpoint, fields bo
 		}
 		// What is at the path can't be gone on with. It is not what was published, or
 		// damaged, and a new file depends on nothing of it.
+		w.next.first, w.next.places = 0, nil
 	}
 	if err := touch(w.o.fsys, w.tmp); err != nil {
 		return place{}, err

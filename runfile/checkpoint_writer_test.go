@@ -415,6 +415,8 @@ func TestAChangedCheckpointIsNotGoneOnWith(t *testing.T) {
 			made := madeBy(t, func() error { stepScalars(t, s, "", nil); return nil })
 			if clone := name == "gone to the previous" || name == "of somebody else"; clone != (made < 100) {
 				t.Errorf("%d objects are made", made)
+			} else if last := s.store.(*disk).writer.last; clone != (last.places != nil) || !clone && last.first != last.at.Size() {
+				t.Errorf("of a file of %d bytes, %d at first, the places are %v", last.at.Size(), last.first, last.places)
 			}
 			k, err := ReadCheckpoint(t.Context(), dir, "run", noWarnings(t))
 			if err != nil || k.Time != 3 || k.State[19] != 22 || k.Settings.Has("foreign") || k.Layout.Unknowns[0].Unit != "A" {

@@ -130,7 +130,7 @@ func updateRecords(f *h5.File, path string, list []record.Record) (fits bool, er
 }
 
 // sameButSegment reports whether two records of settings are the same, with their keys in
-// the same order, but for the record of the segment.
+// the same order, except the record of the segment.
 func sameButSegment(a, b record.Record) bool {
 	if !slices.Equal(a.Keys(), b.Keys()) {
 		return false
