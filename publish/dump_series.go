@@ -339,7 +339,7 @@ func replaceFile(fsys vfs.FS, path string, data []byte, sync bool) error {
 	if err := vfs.WriteFile(fsys, temporary, data, 0o666, sync); err != nil {
 		return err
 	}
-	if err := fsys.Rename(temporary, path); err != nil {
+	if err := vfs.Move(fsys, temporary, path); err != nil {
 		return err
 	}
 	if sync {

@@ -21,6 +21,10 @@ var (
 	// ErrDurabilityUnknown: the bundle is published and complete, but whether its
 	// name survives a crash of the machine isn't known.
 	ErrDurabilityUnknown = errors.New("published, durability unknown")
+	// ErrMaybePublished: the rename of the bundle to its path failed, and it can't be seen
+	// whether the filesystem has carried it out. Either the bundle is at its path, whole,
+	// or nothing is; the staging directory may be left beside it.
+	ErrMaybePublished = errors.New("it isn't known whether the bundle is published")
 	// ErrInput: what the caller gave can't be published, or the ranks gave
 	// different things. Nothing was created.
 	ErrInput = errors.New("invalid input")
@@ -73,6 +77,7 @@ func init() {
 		"ErrInUse":             ErrInUse,
 		"ErrTakenOver":         ErrTakenOver,
 		"ErrDurabilityUnknown": ErrDurabilityUnknown,
+		"ErrMaybePublished":    ErrMaybePublished,
 		"ErrInput":             ErrInput,
 		"ErrMismatch":          ErrMismatch,
 		"ErrFieldsUndefined":   ErrFieldsUndefined,

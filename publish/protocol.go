@@ -39,6 +39,7 @@ type publication struct {
 	nonce     onedir.Nonce
 	where     string // the directory that rank 0 made, "" if there is none
 	marked    bool   // it has our nonce
+	tried     bool   // to make it the bundle
 	hook      error  // of a step's callback that panicked, until the next agreement
 }
 
@@ -367,13 +368,17 @@ func (p *publication) reveal(ctx context.Context) error {
 }
 
 // putInPlace runs on rank 0. Up to the rename it fails without a trace; then it
-// can only fail with ErrDurabilityUnknown.
+// can only fail with ErrDurabilityUnknown, or with ErrMaybePublished.
 func (p *publication) putInPlace() error {
 	if err := p.setApart(); err != nil {
 		return err
 	}
+	p.tried = true
 	err := vfs.MoveNoReplace(p.o.fs, p.where, p.final)
 	switch {
+	case errors.Is(err, vfs.ErrUnclear):
+		p.where = "" // it may lead to the bundle
+		return fmt.Errorf("%w: %w", ErrMaybePublished, err)
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%w: %w", ErrExists, err)
 	case err != nil:
@@ -452,8 +457,9 @@ func newPublication(c *comm.Comm, dir string, meta Metadata, o options) (*public
 // when another job publishes there, [ErrTakenOver] when another job got hold of
 // the staging directory, [ErrInput] when the inputs are invalid or differ between
 // ranks, [ErrNonFinite] when cells are NaN or infinite and [NonFinite] refuses them, and [ErrDurabilityUnknown] when the bundle is in place but the last fsync
-// failed. In all cases but the last, dir has no bundle of ours. Only when a rank
-// is missing ([comm.ErrDead]) nothing is said about dir.
+// failed. In all cases except the last, dir has no bundle of ours. Nothing is said about dir
+// when a rank is missing ([comm.ErrDead]), and when the rename itself failed in a way that
+// leaves open whether it was carried out ([ErrMaybePublished]).
 func Directory(ctx context.Context, c *comm.Comm, dir string, meta Metadata,
 	write func(ctx context.Context, fieldsDir string) error, opts ...Option) error {
 	ctx = waiting.Named(ctx, "Directory")

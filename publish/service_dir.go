@@ -166,7 +166,7 @@ func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 			to += "." + strconv.Itoa(k)
 		}
 		err := vfs.MoveNoReplace(d.o.fs, from, to)
-		if errors.Is(err, fs.ErrExist) {
+		if errors.Is(err, fs.ErrExist) && !errors.Is(err, vfs.ErrUnclear) {
 			continue
 		}
 		if err != nil {
@@ -240,7 +240,7 @@ func (d checkpoints) remove(increment int64) (err error) {
 		}
 		gone += "." + n.String()
 	}
-	if err := d.o.fs.Rename(path, gone); err != nil {
+	if err := vfs.Move(d.o.fs, path, gone); err != nil {
 		return fmt.Errorf("%s stays: %w", path, err)
 	}
 	if err := d.o.fs.SyncDir(d.dir); err != nil {
@@ -280,10 +280,14 @@ func (d checkpoints) tryRemoval(dir string) (tried []string, err error) {
 		}
 	}
 	entry, other := filepath.Join(dir, entries[0].Name()), filepath.Join(dir, suffixRemoving)
-	if err := d.o.fs.Rename(entry, other); err != nil {
+	err = vfs.Move(d.o.fs, entry, other)
+	if errors.Is(err, vfs.ErrUnclear) {
+		return tried, fmt.Errorf("%s %w: %w", dir, errTried, err)
+	}
+	if err != nil {
 		return tried, err
 	}
-	if err := d.o.fs.Rename(other, entry); err != nil {
+	if err := vfs.Move(d.o.fs, other, entry); err != nil {
 		return tried, fmt.Errorf("%s %w: %w", dir, errTried, err)
 	}
 	return append(tried, dir), nil

@@ -93,7 +93,7 @@ func (p *publication) claim() error {
 // A leftover that can't be removed, since it is another user's, is in nobody's way any more.
 func (p *publication) clear() error {
 	doomed := p.final + suffixRemoving + "." + p.nonce.String()
-	err := p.o.fs.Rename(p.staging, doomed)
+	err := vfs.Move(p.o.fs, p.staging, doomed)
 	switch {
 	case err == nil:
 		p.removeLeftover(doomed)
@@ -161,7 +161,10 @@ func (p *publication) setApart() error {
 // job's.
 func (p *publication) moveApart() error {
 	apart := p.staging + "." + p.nonce.String()
-	err := p.o.fs.Rename(p.staging, apart)
+	err := vfs.Move(p.o.fs, p.staging, apart)
+	if err != nil && p.checkNonce(apart) == nil {
+		err = nil // a try before this one was carried out
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		p.where = ""
 		return fmt.Errorf("%s: %w: %w", p.staging, ErrTakenOver, err)
@@ -193,6 +196,17 @@ func (p *publication) discard() error {
 		return nil
 	case p.where == p.staging && p.lock == nil:
 		return fmt.Errorf("%s has no mark of its owner", p.staging)
+	case p.tried:
+		// A client of a network filesystem may remember the name for a directory that is
+		// the bundle by now: only the server can rename it.
+		doomed := p.final + suffixRemoving + "." + p.nonce.String()
+		if err := vfs.Move(p.o.fs, p.where, doomed); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: %w", ErrMaybePublished, err)
+			}
+			return err
+		}
+		p.where = doomed
 	}
 	return vfs.RemoveAll(p.o.fs, p.where)
 }

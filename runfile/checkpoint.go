@@ -104,34 +104,38 @@ func rotate(fsys vfs.FS, tmp, last, previous string, worth func() (bool, error))
 		}
 	}
 	if !there {
-		return fsys.Rename(tmp, last)
+		return vfs.Move(fsys, tmp, last)
 	}
 	if there, err = vfs.Exists(fsys, previous); err != nil {
 		return err
 	}
 	if there {
-		if err := fsys.Rename(previous, aside); err != nil {
+		if err := vfs.Move(fsys, previous, aside); err != nil {
 			return err
 		}
 	}
+	// From here on nothing may be replaced: each of the files may be the only copy.
 	restore := func(err error) error {
-		if there {
-			err = errors.Join(err, fsys.Rename(aside, previous))
+		if there && !errors.Is(err, vfs.ErrUnclear) {
+			err = errors.Join(err, vfs.MoveNoReplace(fsys, aside, previous))
 		}
 		return err
 	}
-	if err := fsys.Rename(last, previous); err != nil {
+	if err := vfs.MoveNoReplace(fsys, last, previous); err != nil {
 		return restore(err)
 	}
-	if err := fsys.Rename(tmp, last); err != nil {
-		if back := fsys.Rename(previous, last); back != nil {
+	if err := vfs.MoveNoReplace(fsys, tmp, last); err != nil {
+		if errors.Is(err, vfs.ErrUnclear) {
+			return err // either may be the last one, and both are found
+		}
+		if back := vfs.MoveNoReplace(fsys, previous, last); back != nil {
 			// The last checkpoint stays under the other name, where it is found.
 			return errors.Join(err, back)
 		}
 		return restore(err)
 	}
 	if there {
-		return fsys.Remove(aside)
+		return remove(fsys, aside)
 	}
 	return nil
 }

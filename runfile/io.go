@@ -232,7 +232,7 @@ func writeAtomically(o *options, path string, write func(f *h5.File) error) erro
 	if err != nil {
 		return err
 	}
-	if err := o.fsys.Rename(tmp, path); err != nil {
+	if err := vfs.Move(o.fsys, tmp, path); err != nil {
 		return errors.Join(err, remove(o.fsys, tmp))
 	}
 	return o.fsys.SyncDir(filepath.Dir(path))

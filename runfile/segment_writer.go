@@ -78,7 +78,7 @@ func (w *segmentWriter) publish(ctx context.Context, add *Solution) error {
 		err = syncFile(w.o.fsys, w.tmp)
 	}
 	if err == nil {
-		err = w.o.fsys.Rename(w.tmp, w.path)
+		err = vfs.Move(w.o.fsys, w.tmp, w.path)
 	}
 	if err != nil {
 		return errors.Join(err, w.discard())

@@ -256,6 +256,8 @@ func (d *disk) setAside(file string) (string, error) {
 		}
 		err := vfs.MoveNoReplace(d.fsys, file, to)
 		switch {
+		case errors.Is(err, vfs.ErrUnclear):
+			return "", err
 		case errors.Is(err, fs.ErrExist):
 			continue
 		case errors.Is(err, fs.ErrNotExist):

@@ -35,7 +35,9 @@ func checkPublished(t *testing.T, ops []vfs.Op, path string, placed bool, syncs 
 	t.Helper()
 	ops = changes(ops)
 	tmp := temporary(path)
-	at := slices.IndexFunc(ops, func(op vfs.Op) bool { return op.Kind == vfs.OpRename && op.Name == tmp && op.To == path })
+	at := slices.IndexFunc(ops, func(op vfs.Op) bool {
+		return (op.Kind == vfs.OpRename || op.Kind == vfs.OpRenameNoReplace) && op.Name == tmp && op.To == path
+	})
 	if at < 0 {
 		t.Fatalf("%s is not renamed:\n%s", tmp, traceOf(ops))
 	}

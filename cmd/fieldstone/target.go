@@ -63,7 +63,7 @@ func plainError(err error) error {
 func (t *target) publish() error {
 	var err error
 	if t.overwrite {
-		err = vfs.OS.Rename(t.tmp, t.path)
+		err = vfs.Move(vfs.OS, t.tmp, t.path)
 	} else {
 		err = vfs.MoveNoReplace(vfs.OS, t.tmp, t.path)
 	}

@@ -199,21 +199,3 @@ func CheckLink(fsys FS, name string) error {
 	}
 	return nil
 }
-
-// MoveNoReplace is RenameNoReplace where the filesystem has it. Elsewhere it looks
-// first and then renames, which is only safe where nobody else makes newname: the
-// caller holds a lock that says so.
-func MoveNoReplace(fsys FS, oldname, newname string) error {
-	err := fsys.RenameNoReplace(oldname, newname)
-	if !errors.Is(err, ErrUnsupported) {
-		return err
-	}
-	exists, err := Exists(fsys, newname)
-	if err != nil {
-		return err
-	}
-	if exists {
-		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: fs.ErrExist}
-	}
-	return fsys.Rename(oldname, newname)
-}

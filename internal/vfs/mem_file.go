@@ -212,6 +212,7 @@ type memInfo struct {
 	size  int64
 	mode  fs.FileMode
 	mtime time.Time
+	node  *inode // for SameFile
 }
 
 func (n *inode) info(name string) fs.FileInfo {
@@ -219,7 +220,7 @@ func (n *inode) info(name string) fs.FileInfo {
 	if n.mode&fs.ModeSymlink != 0 {
 		size = int64(len(n.target))
 	}
-	return memInfo{name: path.Base(name), size: size, mode: n.mode, mtime: n.mtime}
+	return memInfo{name: path.Base(name), size: size, mode: n.mode, mtime: n.mtime, node: n}
 }
 
 func (i memInfo) Name() string       { return i.name }
@@ -227,4 +228,4 @@ func (i memInfo) Size() int64        { return i.size }
 func (i memInfo) Mode() fs.FileMode  { return i.mode }
 func (i memInfo) ModTime() time.Time { return i.mtime }
 func (i memInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i memInfo) Sys() any           { return nil }
+func (i memInfo) Sys() any           { return i.node }

@@ -27,6 +27,10 @@ var (
 
 	// ErrNotRegular is returned where only a regular file will do.
 	ErrNotRegular = errors.New("not a regular file")
+
+	// ErrUnclear is returned by [Move] and [MoveNoReplace] after a rename that failed,
+	// when it can't be seen which of the two names the thing has now.
+	ErrUnclear = errors.New("it can't be seen whether the rename was carried out")
 )
 
 func init() {
@@ -35,6 +39,7 @@ func init() {
 		"ErrNoLocks":    ErrNoLocks,
 		"ErrTooLarge":   ErrTooLarge,
 		"ErrNotRegular": ErrNotRegular,
+		"ErrUnclear":    ErrUnclear,
 	})
 }
 
