@@ -64,7 +64,7 @@
 //
 // The space of all files and parts is allocated before any rank writes. Where that
 // promises nothing (copy on write, networks, unknown filesystems, and parts of files,
-// whose space may be shared with a clone) what MPI-IO wrote is read back and the
+// whose space may be shared with a clone) what MPI-IO or several nodes wrote is read back and the
 // checksums compared, for its implementations may call a write to a full disk a
 // success.
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
@@ -78,9 +77,8 @@ func (node) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error {
 }
 
 // chooseDriver comes to the same result on all ranks that have the same options
-// and see the same: nodeRanks are the ranks on the node of each.
-func chooseDriver(c *comm.Comm, o options, nodeRanks []int) (driver, string, error) {
-	oneNode := !slices.ContainsFunc(nodeRanks, func(n int) bool { return n != c.Size() })
+// and see the same.
+func chooseDriver(c *comm.Comm, o options, oneNode bool) (driver, string, error) {
 	switch o.driver {
 	case POSIX:
 		return posix{}, "forced", nil

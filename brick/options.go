@@ -136,9 +136,11 @@ func Round(bytes int64) Option {
 func Sync() Option { return func(o *options) { o.sync = true } }
 
 // ReadBack makes Write read every file again and compare checksums. Without it
-// that is done only where it must be: MPI-IO in a part of a file, or on a filesystem
-// whose space can't be promised beforehand, since MPI-IO implementations may call a
-// write to a full disk a success.
+// that is done only where it must be: with MPI-IO, or with several nodes, in a part of a
+// file or on a filesystem whose space can't be promised beforehand. MPI-IO
+// implementations may call a write to a full disk a success, and caches of several nodes
+// that know nothing of each other lose bytes. A file that looks wrong is read
+// again, after a moment and three times at most, as a node's cache may be behind.
 func ReadBack() Option { return func(o *options) { o.readBack = true } }
 
 // Logger receives, at debug level, the choice of driver, the hints in force and

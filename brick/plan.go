@@ -56,6 +56,7 @@ type Plan struct {
 	shortest int64 // bytes of the shortest contiguous run of any rank
 	workers  int   // goroutines that this rank has cores for
 	ownCores bool  // every rank has one
+	oneNode  bool  // all ranks are on one
 
 	staging *shm.Memory // made at the first use, like the following
 	rows    []byte
@@ -141,7 +142,8 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 			p.shortest = min(p.shortest, newRuns(size, l.Box, elem).rowRun*int64(elem.Size()))
 		}
 	}
-	if p.drv, p.why, err = chooseDriver(c, p.opt, nodes); err != nil {
+	p.oneNode = !slices.ContainsFunc(nodes, func(n int) bool { return n != c.Size() })
+	if p.drv, p.why, err = chooseDriver(c, p.opt, p.oneNode); err != nil {
 		return nil, err
 	}
 	p.workers, p.ownCores = shareCores(masks, mine)

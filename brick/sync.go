@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -123,43 +122,6 @@ func syncFile(fsys vfs.FS, path string) error {
 		return err
 	}
 	return also(f.Sync(), f.Close())
-}
-
-// mustReadBack says whether written files have to be read again. It is part of
-// the agreed options and jobs or of the filesystem that rank 0 sees. What a file that
-// exists shares with a clone is space that nobody has promised.
-func (p *Plan) mustReadBack(ctx context.Context, jobs []job) (bool, error) {
-	if p.opt.readBack || p.drv.name() != MPIIO {
-		return p.opt.readBack, nil
-	}
-	if slices.ContainsFunc(jobs, func(j job) bool { return j.Within }) {
-		return true, nil
-	}
-	need := []int64{0}
-	if p.c.Rank() == 0 {
-		step := waiting.Doing(ctx, "look at", "the filesystem")
-		if u, err := p.opt.fs.Usage(jobs[0].Path); err != nil || !u.Allocates {
-			need[0] = 1
-		}
-		step.End()
-	}
-	err := p.c.AllReduceInt64(ctx, comm.Max, need)
-	return need[0] != 0, err
-}
-
-func (p *Plan) readBack(ctx context.Context, jobs []job, want []Sum) error {
-	got, err := p.c.sumFiles(ctx, p.opt.fs, "read back", jobs, p.FileSize())
-	if err != nil {
-		return err
-	}
-	// All ranks have the same numbers; only what is free may look different.
-	for i, j := range jobs {
-		if got[i].CRC != want[i].CRC {
-			err := fmt.Errorf("%w: checksum %016x, want %016x", ErrReadBack, got[i].CRC, want[i].CRC)
-			return p.c.Agree(ctx, j.fail("read back", p.explain(j, err)))
-		}
-	}
-	return nil
 }
 
 // explain adds that the disk is full to an error of MPI-IO, whose implementations
