@@ -64,7 +64,7 @@ func (p *Plan) readBack(ctx context.Context, jobs []job, want []Sum) error {
 		if p.c.Rank() == 0 {
 			p.opt.log.Warn("a file isn't yet as it was written: it is read again", "file", bad[0].Path, "files", len(bad), "after", pause)
 		}
-		rest(ctx, pause)
+		waiting.Rest(ctx, pause)
 		pause *= 4
 		var left []Sum
 		for i, j := range jobs {
@@ -110,14 +110,4 @@ func (p *Plan) lookBack(ctx context.Context, jobs []job, want []Sum) (bad []job,
 		return nil, err
 	}
 	return bad, wrong
-}
-
-// rest sleeps, and no longer than the context lives: what comes next finds out.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -24,7 +24,10 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
-func TestMain(m *testing.M) { os.Exit(mpitest.Main(m)) }
+func TestMain(m *testing.M) {
+	readAgainAfter = time.Millisecond
+	os.Exit(mpitest.Main(m))
+}
 
 // space tells apart the kinds of fields that a bundle takes.
 type space struct {

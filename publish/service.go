@@ -126,7 +126,7 @@ func NewService(ctx context.Context, c *comm.Comm, cfg Config, opts ...Option) (
 	if err := paths.Settle(ctx, c); err != nil {
 		return nil, named("checkpoint service", "in "+cfg.Checkpoint.Directory, err)
 	}
-	s.dir, s.from = checkpoints{o: &s.o, dir: paths.At(0), stuck: make(map[int64]bool)}, paths.At(1)
+	s.dir, s.from = checkpoints{o: &s.o, dir: paths.At(0), stuck: make(map[int64]bool), judged: make(map[int64]verdict)}, paths.At(1)
 	s.warnConfig()
 	if !cfg.Checkpoint.off() {
 		work, end := s.o.atWork(ctx, c, "checkpoint service in", cfg.Checkpoint.Directory)
@@ -273,7 +273,8 @@ func (s *Service) reason(flags int64) string {
 // Save publishes the state now, as step_<increment> of the checkpoint directory,
 // and returns the bundle's path. The state of increment 0 isn't saved; the path
 // is empty then. When the bundle is durable, the oldest ones beyond Keep are
-// removed, before Save returns on any rank; that this fails is a warning, not an error. So are cells that are NaN or
+// removed, before Save returns on any rank; where they are many, each save removes some of
+// them. That this fails is a warning, not an error. So are cells that are NaN or
 // infinite, if a field has more of them than at the save before, unless the
 // configuration says otherwise.
 //
@@ -386,7 +387,7 @@ func (s *Service) explainExists(increment int64, err error) error {
 // tidy removes old bundles when that of an increment is durable, on rank 0.
 func (s *Service) tidy(ctx context.Context, increment int64) {
 	err := comm.Protect(waiting.Step(ctx, "remove", "old bundles", func() error {
-		return s.dir.prune(increment, s.cfg.Checkpoint.Keep)
+		return s.dir.prune(increment, s.cfg.Checkpoint.Keep, s.now)
 	}))
 	if err != nil {
 		s.o.log.Warn("old bundles stay", "directory", s.dir.dir, "error", err)

@@ -51,7 +51,8 @@ type CheckpointConfig struct {
 	// system doesn't have is an error that wraps [errors.ErrUnsupported].
 	OnSignal []string `json:"on_signal"`
 	// Keep is the number of newest good bundles that are kept, as judged by
-	// structure and size; 0 keeps all. If none of them is finite, the newest one that
+	// structure and size; 0 keeps all. One save removes at most what takes a second, and
+	// two bundles at least. If none of them is finite, the newest one that
 	// is stays too.
 	Keep int `json:"keep"`
 	// WaitSeconds is how long a service that saves waits for the directory while

@@ -39,9 +39,10 @@ func ParseStepName(name string) (increment int64, ok bool) {
 
 // checkpoints is a checkpoint directory, as rank 0 sees it.
 type checkpoints struct {
-	o     *options
-	dir   string
-	stuck map[int64]bool // bundles that can't be removed: tried once, and told once
+	o      *options
+	dir    string
+	stuck  map[int64]bool    // bundles that can't be removed: tried once, and told once
+	judged map[int64]verdict // of the bundles that prune has looked at
 }
 
 func (d checkpoints) path(increment int64) string {
@@ -157,7 +158,8 @@ func (d checkpoints) cleanOne(base string, names []string) error {
 	return errors.Join(err, lock.Release())
 }
 
-// setAside renames a bundle out of the way, under a name that is free.
+// setAside renames a bundle out of the way, under a name that is free. The caller syncs the
+// directory.
 func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 	from := d.path(increment)
 	for k := 1; ; k++ {
@@ -172,51 +174,8 @@ func (d checkpoints) setAside(increment int64, suffix string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("set aside %s: %w", from, err)
 		}
-		if err := d.o.fs.SyncDir(d.dir); err != nil {
-			return "", fmt.Errorf("set aside %s: %w", from, err)
-		}
 		return to, nil
 	}
-}
-
-// prune removes the oldest good bundles beyond keep, counting from newest, which
-// is durable. Good is judged by structure and size: reading all of the kept bundles
-// after each save would cost more than they did. Bundles above newest, and those
-// that aren't good, are not its business. The newest one that is finite stays, in
-// addition to keep if need be. It goes on after a failure.
-func (d checkpoints) prune(newest int64, keep int) error {
-	if keep <= 0 {
-		return nil
-	}
-	steps, err := d.steps()
-	if err != nil {
-		return err
-	}
-	good, finite := 0, false
-	var failed []error
-	for _, n := range steps {
-		if n > newest || d.stuck[n] {
-			continue
-		}
-		b, err := readStructure(d.o.fs, d.path(n))
-		if err != nil {
-			if !damaged(err) {
-				d.stuck[n] = true
-				failed = append(failed, err)
-			}
-			continue
-		}
-		newestFinite := !finite && d.o.notFinite(b.info.Metadata) == ""
-		finite = finite || newestFinite
-		if good++; good <= keep || newestFinite {
-			continue
-		}
-		if err := d.remove(n); err != nil {
-			d.stuck[n] = true
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
 }
 
 // remove renames a bundle, syncs, and only then removes it. One that can't be removed

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -23,7 +27,8 @@ import (
 //
 //   - Empty: a fresh start.
 //   - [Latest]: the bundle of the highest increment that verifies and is finite, or
-//     else the highest one that verifies, with a warning. Damaged ones
+//     else the highest one that verifies, with a warning. Damaged ones, and ones that
+//     the system doesn't let be read,
 //     above it are named in the log and renamed to step_N.damaged, those that aren't
 //     finite to step_N.superseded. A directory
 //     without any bundle is a fresh start; bundles of which none is good are an
@@ -71,8 +76,9 @@ func (s *Service) Restore(ctx context.Context, v Solver) (*Loaded, error) {
 // bundleState is a bundle of the checkpoint directory as rank 0 judges it.
 type bundleState struct {
 	Increment int64
-	Reason    string // why it is damaged; empty: it is good
+	Reason    string // why it is damaged, or can't be read; empty: it is good
 	NotFinite string // its cells that aren't finite, if that is why it is passed over
+	unread    error  // that it can't be read, if that is the reason; the same on all ranks
 }
 
 func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) {
@@ -117,29 +123,96 @@ func (s *Service) restoreLatest(ctx context.Context, v Solver) (*Loaded, error) 
 		}
 	}
 	if len(bad) > 0 {
-		var names []string
-		for _, b := range bad {
-			names = append(names, fmt.Sprintf("%s (%s)", StepName(b.Increment), b.Reason))
-		}
-		return nil, fmt.Errorf("%w: none of the %d bundles in %s is good: %s",
-			ErrDamaged, len(bad), s.dir.dir, strings.Join(names, "; "))
+		return nil, s.noneGood(bad)
 	}
 	return nil, nil
 }
 
-// tryLatest loads the bundle of an increment, or adds it to those that are damaged.
+// noneGood is the error of a restart that has passed over all bundles.
+func (s *Service) noneGood(bad []bundleState) error {
+	var names []string
+	why := ErrDamaged
+	for _, b := range bad {
+		names = append(names, fmt.Sprintf("%s (%s)", StepName(b.Increment), b.Reason))
+		if why == ErrDamaged && b.unread != nil {
+			why = b.unread // it may be good
+		}
+	}
+	text := fmt.Sprintf("none of the %d bundles in %s is good: %s", len(bad), s.dir.dir, shortList(names, "; "))
+	if why == ErrDamaged {
+		return fmt.Errorf("%w: %s", why, text)
+	}
+	return &saidError{text, why}
+}
+
+// saidError is an error whose text says already what it wraps.
+type saidError struct {
+	text string
+	err  error
+}
+
+func (e *saidError) Error() string { return e.text }
+func (e *saidError) Unwrap() error { return e.err }
+
+// mostNamed is how many of a list an error or a line of the log has: a directory may have
+// thousands of bundles.
+const mostNamed = 5
+
+// shortList joins the first names of a list.
+func shortList(names []string, separator string) string {
+	text := strings.Join(names[:min(len(names), mostNamed)], separator)
+	if more := len(names) - mostNamed; more > 0 {
+		text += fmt.Sprintf("%sand %d more", separator, more)
+	}
+	return text
+}
+
+// tryLatest loads the bundle of an increment, or adds it to those that are damaged or
+// can't be read.
 func (s *Service) tryLatest(ctx context.Context, n int64, v Solver, bad *[]bundleState) (*Loaded, error) {
 	loaded, err := s.loadVerified(ctx, s.dir.path(n), v)
+	if err != nil && unreadable(err) {
+		if s.c.Rank() == 0 {
+			s.o.log.Warn("a bundle can't be read: it is tried once more", "bundle", s.dir.path(n), "error", err)
+		}
+		waiting.Rest(ctx, readAgainAfter)
+		loaded, err = s.loadVerified(ctx, s.dir.path(n), v)
+	}
 	switch {
 	case err == nil:
 		loaded.Path = filepath.Join(s.cfg.Checkpoint.Directory, StepName(n))
 		s.last.here = true
 		return loaded, nil
-	case errors.Is(err, ErrFieldsUndefined) || !damaged(err):
+	case errors.Is(err, ErrFieldsUndefined) || !damaged(err) && !unreadable(err):
 		return nil, err
 	}
-	*bad = append(*bad, bundleState{Increment: n, Reason: err.Error()})
+	b := bundleState{Increment: n, Reason: err.Error()}
+	if !damaged(err) {
+		b.unread = err
+	}
+	*bad = append(*bad, b)
 	return nil, nil
+}
+
+// readAgainAfter is the pause before a bundle that can't be read is tried once more.
+var readAgainAfter = 300 * time.Millisecond
+
+// unreadable reports whether the system doesn't let a bundle be read: its disk, its rights,
+// its server. What this process lacks, what has to do with the solver, and a link to nothing
+// are other matters.
+// An agreed error has the same answer on all ranks.
+func unreadable(err error) bool {
+	for _, other := range []error{
+		comm.ErrDead, context.Canceled, context.DeadlineExceeded, onedir.ErrNotSeen,
+		ErrInput, ErrMismatch, ErrBoundary, ErrVersion, ErrFieldsUndefined,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, fs.ErrNotExist,
+	} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	_, system := errors.AsType[syscall.Errno](err)
+	return system || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // ownName refuses a bundle that was renamed to the name of another increment: the
@@ -244,7 +317,7 @@ func (s *Service) restoreFrom(ctx context.Context, v Solver, path string) (*Load
 			from = "the beginning"
 		}
 		return nil, fmt.Errorf("%w: newer bundles than %s are in the way: %s (restart from them, or set checkpoint.superseded to %q)",
-			ErrExists, from, strings.Join(good, ", "), SetAside)
+			ErrExists, from, shortList(good, ", "), SetAside)
 	}
 	if path == "" {
 		return nil, s.setAside(ctx, seen.Above, nil)
@@ -278,8 +351,11 @@ func (s *Service) passOver(ctx context.Context, bad []bundleState, loaded *Loade
 	if s.c.Rank() == 0 {
 		for _, b := range bad {
 			what, key, why := "a damaged bundle", "reason", b.Reason
-			if b.NotFinite != "" {
+			switch {
+			case b.NotFinite != "":
 				what, key, why = "a bundle that is not finite", "non_finite", b.NotFinite
+			case b.unread != nil:
+				what = "a bundle that can't be read"
 			}
 			s.o.log.Warn("passed over "+what+", which keeps its name since this service doesn't save",
 				"bundle", s.dir.path(b.Increment), key, why)
@@ -304,7 +380,7 @@ func (s *Service) setAsidePassed(ctx context.Context) error {
 			if b.NotFinite != "" {
 				still = append(still, b)
 			}
-		} else if err := s.verify(ctx, s.dir.path(b.Increment), nil); err != nil && damaged(err) {
+		} else if err := s.verify(ctx, s.dir.path(b.Increment), nil); err != nil && (damaged(err) || unreadable(err)) {
 			still = append(still, b)
 		}
 	}
@@ -329,11 +405,11 @@ func (s *Service) above(start int64) ([]bundleState, error) {
 		}
 		b := bundleState{Increment: n}
 		if _, err := readStructure(s.o.fs, s.dir.path(n)); err != nil {
-			if !damaged(err) && !errors.Is(err, ErrVersion) {
+			if !damaged(err) && !errors.Is(err, ErrVersion) && !unreadable(err) {
 				return nil, err
 			}
 			if damaged(err) {
-				b.Reason = err.Error()
+				b.Reason = err.Error() // the others may be good
 			}
 		}
 		list = append(list, b)
@@ -354,10 +430,17 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 				suffix = suffixDamaged
 			}
 			to, err := s.dir.setAside(b.Increment, suffix)
+			if err != nil && b.unread != nil {
+				s.o.log.Warn("passed over a bundle that can't be read, nor be set aside: nothing can be saved in its place",
+					"bundle", s.dir.path(b.Increment), "reason", b.Reason, "error", err)
+				continue
+			}
 			if err != nil {
 				return err
 			}
 			switch {
+			case b.unread != nil:
+				s.o.log.Warn("passed over a bundle that can't be read", "bundle", s.dir.path(b.Increment), "reason", b.Reason, "now", to)
 			case b.Reason != "":
 				s.o.log.Warn("passed over a damaged bundle", "bundle", s.dir.path(b.Increment), "reason", b.Reason, "now", to)
 			case b.NotFinite != "":
@@ -366,7 +449,7 @@ func (s *Service) setAside(ctx context.Context, list []bundleState, loaded *Load
 				s.o.log.Warn("set aside a newer bundle", "bundle", s.dir.path(b.Increment), "now", to)
 			}
 		}
-		return nil
+		return s.o.fs.SyncDir(s.dir.dir)
 	}))
 	if err != nil && loaded != nil {
 		return fmt.Errorf("%w: %s is loaded, but: %w", ErrFieldsUndefined, loaded.Path, err)

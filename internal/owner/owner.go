@@ -127,18 +127,8 @@ func Wait(ctx context.Context, c *comm.Comm, limit time.Duration, inUse error, t
 			return err
 		}
 		if c.Rank() == 0 {
-			rest(ctx, min(pause, left, wait.Nap(), c.WatchLimit()/4))
+			waiting.Rest(ctx, min(pause, left, wait.Nap(), c.WatchLimit()/4))
 			pause = min(2*pause, time.Second)
 		}
-	}
-}
-
-// rest sleeps, and no longer than the context lives.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
