@@ -3,12 +3,14 @@ package brick
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
 
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // mostKept are the files that a rank keeps open between creating and writing them.
@@ -54,10 +56,34 @@ func (m *made) close(jobs []job) (err error) {
 	return err
 }
 
-// make creates the files, on all ranks or on none. Where the ranks are on several nodes
+// make creates the files, on all ranks or on none, and finds out when two paths lead to one.
+func (p *Plan) make(ctx context.Context, jobs []job) error {
+	if err := p.makeFiles(ctx, jobs); err != nil {
+		return err
+	}
+	list := files(jobs)
+	paths := make([]string, len(list))
+	for i, j := range list {
+		paths[i] = j.Path
+	}
+	if !vfs.MayBeOne(paths) { // the same on all ranks, as the paths are
+		return nil
+	}
+	var err error
+	if p.c.Rank() == 0 {
+		step := waiting.Doing(ctx, "look at", "the files")
+		if err = vfs.Distinct(p.opt.fs, paths); err != nil {
+			err = fmt.Errorf("write bricks: %w", err)
+		}
+		step.End()
+	}
+	return p.c.Agree(ctx, err)
+}
+
+// makeFiles creates the files, on all ranks or on none. Where the ranks are on several nodes
 // it makes sure that each node sees what rank 0 made, before anything is written there:
 // rank 0 leaves a nonce where each array begins, which the array then replaces.
-func (p *Plan) make(ctx context.Context, jobs []job) error {
+func (p *Plan) makeFiles(ctx context.Context, jobs []job) error {
 	several, looks := false, false
 	look := onedir.From(ctx)
 	if p.drv.name() != Node && !onedir.IsChecked(ctx) {

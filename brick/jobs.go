@@ -70,8 +70,8 @@ func (f SinkFunc) WriteCells(src []byte, first int64) error { return f(src, firs
 // the sum of each; of jobs that are Within a file it writes that part, and
 // returns the sum of the part. It is collective; all ranks give the same names,
 // paths and offsets in the same order, and each path once, but for parts of one file
-// that don't overlap. Paths are compared as they are given: two names of one file count
-// as two files.
+// that don't overlap. Paths are compared as they are given; two that the filesystem takes
+// for one, as where it doesn't tell case apart, are an error before anything is written.
 //
 // Every file is created and its space allocated before any rank writes, so a full
 // disk is found while nothing is half done. With the [Sync] option, on

@@ -16,6 +16,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
@@ -326,7 +327,11 @@ func (n *dumpCall) write(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	return nil
+	if n.bricks[0] == nil || n.bricks[1] == nil || !vfs.MayBeOne(paths) {
+		return nil
+	}
+	// Each plan has looked at its own files.
+	return n.d.c.OnRoot(ctx, nil, func() error { return vfs.Distinct(n.d.o.fs, paths) })
 }
 
 // newDumpSeries names the series of a template.

@@ -332,6 +332,19 @@ func (p *publication) checkNames() error {
 	if err != nil {
 		return err
 	}
+	present := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		present[e.Name()] = true
+	}
+	for _, id := range p.meta.Fields {
+		if !present[id+fieldSuffix] {
+			// It is there: then it has another field's file, or the list is behind.
+			if err := vfs.Distinct(p.o.fs, p.paths()); errors.Is(err, vfs.ErrOneFile) {
+				return inputError(err)
+			}
+			break
+		}
+	}
 	for _, e := range entries {
 		if !listed[e.Name()] && !isLitter(e.Name()) {
 			return fmt.Errorf("%s/%s is not one of the fields that the metadata lists", fieldsDir, e.Name())

@@ -13,6 +13,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
@@ -104,7 +105,11 @@ func saveBundle(ctx context.Context, c *comm.Comm, dir string, s State, opts []O
 				Source: &fieldSource{f: f, step: p.o.step},
 			}
 		}
-		return bricks.Write(onedir.Checked(ctx), jobs)
+		sums, err := bricks.Write(onedir.Checked(ctx), jobs)
+		if errors.Is(err, vfs.ErrOneFile) {
+			err = inputError(err)
+		}
+		return sums, err
 	})
 }
 

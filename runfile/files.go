@@ -72,10 +72,30 @@ func segmentFiles(fsys vfs.FS, dir, name string) ([]Segment, error) {
 	for _, e := range entries {
 		if n, ok := segmentNumber(e.Name(), name); ok {
 			list = append(list, Segment{n, SegmentFile(dir, name, n)})
+		} else if err := otherSpelling(fsys, dir, name, e.Name(), entries); err != nil {
+			return nil, fmt.Errorf("segments of run %q: %w", name, err)
 		}
 	}
 	slices.SortFunc(list, func(a, b Segment) int { return a.Number - b.Number })
 	return list, nil
+}
+
+// otherSpelling is an error if a file is a segment of a run whose name differs in case
+// only, and the filesystem takes it for one of this run: it would be replaced.
+func otherSpelling(fsys vfs.FS, dir, name, file string, entries []fs.DirEntry) error {
+	if len(file) < len(name) || !strings.EqualFold(file[:len(name)], name) {
+		return nil
+	}
+	n, ok := segmentNumber(name+file[len(name):], name)
+	own := SegmentFile("", name, n)
+	if !ok || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == own }) {
+		return nil
+	}
+	there, err := vfs.Exists(fsys, filepath.Join(dir, own))
+	if err != nil || !there {
+		return err
+	}
+	return fmt.Errorf("%q, of another run, and %q: %w", file, own, vfs.ErrOneFile)
 }
 
 // segmentNumber gives the number of the segment that a file in the directory of a run

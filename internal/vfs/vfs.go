@@ -40,6 +40,7 @@ func init() {
 		"ErrTooLarge":   ErrTooLarge,
 		"ErrNotRegular": ErrNotRegular,
 		"ErrUnclear":    ErrUnclear,
+		"ErrOneFile":    ErrOneFile,
 	})
 }
 
