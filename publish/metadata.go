@@ -23,6 +23,12 @@ const (
 	// maxMetadataBytes bounds what is read as metadata.json.
 	maxMetadataBytes = 16 << 20
 
+	// maxFields bounds the fields of a bundle, and maxMetadataStrings the keys and strings
+	// of metadata.json, which take longer to read than anything else in it: far above what
+	// a bundle of so many fields has.
+	maxFields          = 1 << 15
+	maxMetadataStrings = 1 << 17
+
 	// maxSidecarBytes bounds what is read as sidecar.json.
 	maxSidecarBytes = 256 << 20
 )
@@ -164,6 +170,9 @@ func (m Metadata) Validate() error {
 	}
 	if !utf8.ValidString(m.MethodIdentity) {
 		return badKey(keyMethod, "%q is not valid UTF-8", shorten(m.MethodIdentity))
+	}
+	if n := len(m.Fields); n > maxFields {
+		return badKey(keyFields, "%d fields, at most %d are read", n, maxFields)
 	}
 	if i, err := checkIDs(m.Fields); err != nil {
 		return badKey(fmt.Sprintf("%s[%d]", keyFields, i), "%v", err)
@@ -479,7 +488,7 @@ func parseMetadata(data []byte) (Metadata, error) {
 	if len(data) > maxMetadataBytes {
 		return m, badKey("", "%d bytes of metadata, at most %d are read", len(data), maxMetadataBytes)
 	}
-	if err := checkJSON(data); err != nil {
+	if err := checkJSONOf(data, maxMetadataStrings); err != nil {
 		return m, err
 	}
 	root := jsonObject{jsonValue: jsonValue{raw: bytes.TrimSpace(data)}}

@@ -35,7 +35,11 @@ func (e *jsonFault) Error() string {
 // checkJSON reports whether data is one JSON text by RFC 8259, and stricter: no
 // byte-order mark, valid UTF-8, no unpaired surrogates, no key twice in an
 // object, and at most maxJSONDepth levels. The error is a *jsonFault.
-func checkJSON(data []byte) error {
+func checkJSON(data []byte) error { return checkJSONOf(data, 0) }
+
+// checkJSONOf is checkJSON of a text that has so many keys and strings at most; 0 stands for
+// any number.
+func checkJSONOf(data []byte, strings int) error {
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
 		return &jsonFault{reason: "begins with a byte-order mark"}
 	}
@@ -50,7 +54,7 @@ func checkJSON(data []byte) error {
 		}
 		return &jsonFault{reason: position(data, at) + "invalid UTF-8"}
 	}
-	s := &jsonScanner{data: data}
+	s := &jsonScanner{data: data, most: strings}
 	err := s.value()
 	if err == nil {
 		s.space()
@@ -85,6 +89,8 @@ type jsonScanner struct {
 	data []byte
 	at   int
 	path []jsonStep
+
+	strings, most int // keys and strings so far, and how many there may be; 0: any number
 }
 
 func (s *jsonScanner) where() string {
@@ -313,6 +319,9 @@ func (s *jsonScanner) digits() int {
 
 // text consumes a string and returns what it stands for.
 func (s *jsonScanner) text() (string, error) {
+	if s.strings++; s.most > 0 && s.strings > s.most {
+		return "", fmt.Errorf("more than %d keys and strings", s.most)
+	}
 	s.at++
 	start := s.at
 	var b []byte // nil as long as nothing was escaped
