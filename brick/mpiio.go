@@ -199,11 +199,15 @@ func (p *Plan) openAll(ctx context.Context, op string, batch []job, hints map[st
 	if agreed == nil {
 		return files, nil
 	}
-	return nil, also(agreed, p.closeCommon(ctx, op, batch, files))
+	if err := p.closeCommon(ctx, op, batch, files); err != nil { // of this rank alone
+		p.opt.log.Warn("brick files of a call that failed don't close", "rank", p.c.Rank(), "error", err)
+	}
+	return nil, agreed
 }
 
 // closeCommon closes the files that every rank has open, for closing is
-// collective too. A file that is open on some ranks only has to stay so.
+// collective too. A file that is open on some ranks only has to stay so. The error is this
+// rank's.
 func (p *Plan) closeCommon(ctx context.Context, op string, batch []job, files []*mpi.File) error {
 	missing := make([]int64, len(files))
 	for k, f := range files {
