@@ -157,6 +157,13 @@ func (j *Job) Signal(rank int, sig syscall.Signal) {
 	}
 }
 
+// ShowStacks adds the goroutines of every rank to the output. A rank that is stuck in C
+// shows where Go called it.
+func (j *Job) ShowStacks() { j.showStacks() }
+
+// Ended is closed when the job and its output have ended.
+func (j *Job) Ended() <-chan struct{} { return j.ended }
+
 // KillAll sends SIGKILL to every rank and to the launcher, as a machine does
 // that loses its power.
 func (j *Job) KillAll() { j.kill() }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package faultfs
+
+import "testing"
+
+// Mount skips the test: the filesystem takes Linux.
+func Mount(tb testing.TB, base, at string) {
+	tb.Helper()
+	tb.Skip("the filesystem takes Linux")
+}
