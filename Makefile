@@ -14,6 +14,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 10s
 BENCH ?= .
 QUICK ?=
+EVERY ?=
+CALL ?=
 CASE ?=
 DEVICE ?= cuda:0
 KERNELS := device examples
@@ -33,7 +35,7 @@ export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell c
 export FIELDSTONE_REQUIRE_H5PY = 1
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test cross cross-all test-386 test-wasm test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps test cross cross-all test-386 test-wasm test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich faults lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -86,6 +88,18 @@ test-device-check: deps device-check-build
 test-openmpi test-mpich: test-%: deps
 	scripts/with-mpi $* go build ./...
 	scripts/with-mpi $* bash -c 'go test -count=1 -p=1 -timeout=20m -gcflags=all=-d=checkptr $$(scripts/packages-with-mpi)'
+
+# The calls of the library with each call on the filesystem failing in turn, and the table
+# of docs/reliability.md: 20 minutes. CALL=text takes only the calls whose names contain it;
+# EVERY=1 fails all of the calls of the long ones too.
+faults: deps
+	@mkdir -p build && rm -f build/faults
+	@failed=; for mpi in openmpi mpich; do \
+		FIELDSTONE_FAULTS=$(if $(filter-out 0 no false,$(EVERY)),every,whole) FIELDSTONE_FAULTS_CALL='$(CALL)' FIELDSTONE_FAULTS_TABLE=$$PWD/build/faults \
+			scripts/with-mpi $$mpi go test -count=1 -timeout=10h -run=TestEveryCallFails ./internal/faultfs || failed=1; \
+	done; \
+	printf '%s\n' '| library | call | driver | tried | clean | hung | lost | wrong |' '|---|---|---|---|---|---|---|---|'; \
+	cat build/faults && [ -z "$$failed" ]
 
 lint: deps kernel-deps
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt differs:" $$files; exit 1; fi

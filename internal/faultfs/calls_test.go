@@ -28,6 +28,10 @@ type call struct {
 	// run makes the calls, on all ranks, with a fault, and returns a look at the outcome,
 	// without faults and on all ranks. Its errors are kinds of verdicts.
 	run func(w *world) (look func() error)
+	// long: it makes thousands of calls on the filesystem.
+	long bool
+	// rare: a sample goes without it.
+	rare bool
 }
 
 func (c call) String() string { return c.name + ", " + c.driver.String() }
@@ -90,14 +94,14 @@ func calls() (list []call) {
 	}
 	for _, d := range drivers {
 		list = append(list,
-			call{"SaveBundle", d, saveOld, save},
-			call{"LoadBundle", d, saveOld, load},
-			call{"Service", d, serviceBefore, service})
+			call{name: "SaveBundle", driver: d, before: saveOld, run: save},
+			call{name: "LoadBundle", driver: d, before: saveOld, run: load},
+			call{name: "Service", driver: d, before: serviceBefore, run: service, long: true})
 	}
 	if h5.Enabled {
-		list = append(list, call{"Session", brick.Auto, sessionBefore, session})
-		for _, d := range drivers {
-			list = append(list, call{"Session with bundles", d, bundlesBefore, sessionWithBundles})
+		list = append(list, call{name: "Session", driver: brick.Auto, before: sessionBefore, run: session, long: true})
+		for n, d := range drivers {
+			list = append(list, call{name: "Session, bundles", driver: d, before: bundlesBefore, run: sessionWithBundles, long: true, rare: n < len(drivers)-1})
 		}
 	}
 	return list
@@ -460,7 +464,7 @@ func bundled(w *world, limit int64, accepted *int64) bool {
 		return false
 	}
 	cfg := publish.Config{Checkpoint: publish.CheckpointConfig{
-		Directory: filepath.Join(w.dir, "run", "bundles"), Keep: 4, WaitSeconds: -1, Superseded: publish.SetAside,
+		Every: 1, Directory: filepath.Join(w.dir, "run", "bundles"), Keep: 4, WaitSeconds: -1, Superseded: publish.SetAside,
 	}}
 	var service *publish.Service
 	restore := func(ctx context.Context, path string) error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,21 +30,41 @@ func TestMain(m *testing.M) { os.Exit(mpitest.Main(m)) }
 func init() { mpitest.Register("sweep", sweep) }
 
 const (
-	// wholeEnv makes the sweep whole; otherwise it is a sample, the same one every time.
-	wholeEnv = "FIELDSTONE_FAULTS"
+	// amountEnv is how much is swept; see [amounts]. Otherwise it is a sample.
+	amountEnv = "FIELDSTONE_FAULTS"
 	// tableEnv is a file to which the table is added.
 	tableEnv = "FIELDSTONE_FAULTS_TABLE"
-	// onlyEnv is a part of the names of the calls that are swept.
-	onlyEnv = "FIELDSTONE_FAULTS_ONLY"
-
-	// sample is the number of faults of each call otherwise.
-	sample = 24
+	// callEnv is a part of the names of the calls that are swept, faultEnv one of the
+	// faults' names: what a failure shows.
+	callEnv  = "FIELDSTONE_FAULTS_CALL"
+	faultEnv = "FIELDSTONE_FAULTS_FAULT"
 
 	// watch is comm.Watch of the ranks, and limit how long one fault may take before it
 	// counts as hung. Both are far beyond what a busy machine takes.
 	watch = 40 * time.Second
-	limit = 2 * time.Minute
+	limit = time.Minute
 )
+
+// An amount says how many of the faults are tried.
+type amount struct {
+	whole bool
+	// sample is the number for each call, where it isn't whole.
+	sample int
+	// Where it is: of the calls of one operation of one rank at most so many fail with
+	// EIO, and so many meet with each of the other faults. They are spread evenly.
+	// lookups are getattr, of which a path has one for each of its elements.
+	plain, other, lookups int
+	// The same for calls that make thousands of calls on the filesystem.
+	longPlain, longOther int
+}
+
+const all = math.MaxInt
+
+var amounts = map[string]amount{
+	"":      {sample: 8},
+	"whole": {whole: true, plain: all, other: all, lookups: 40, longPlain: 60, longOther: 6},
+	"every": {whole: true, plain: all, other: all, lookups: all, longPlain: all, longOther: all},
+}
 
 // A fault is one trial: what one call of one rank meets with.
 type fault struct {
@@ -72,27 +93,38 @@ var (
 	slow = []string{"open", "create", "read", "write", "flush", "fsync", "mkdir", "unlink", "rename", "rename2", "fsyncdir", "lock", "flock"}
 )
 
-// faults are all that a clean run can meet with, of which each rank's calls were counted.
-func faults(call int, counted []map[string]int) (list []fault) {
+// faults are those that a clean run can meet with, of which each rank's calls were
+// counted.
+func (a amount) faults(n int, of call, counted []map[string]int) (list []fault) {
 	for rank, ops := range counted {
 		for _, op := range slices.Sorted(maps.Keys(ops)) {
-			add := func(a faultfs.Action, argument int) {
-				for skip := range ops[op] {
-					list = append(list, fault{call, rank, faultfs.Rule{Op: op, Action: a, Argument: argument, Skip: skip, Times: 1}})
+			plain, other := a.plain, a.other
+			if of.long {
+				plain, other = a.longPlain, a.longOther
+			}
+			if op == "getattr" {
+				plain = min(plain, a.lookups)
+			}
+			add := func(most int, action faultfs.Action, argument int) {
+				calls := ops[op]
+				most = min(most, calls)
+				for k := range most {
+					skip := k * calls / most
+					list = append(list, fault{n, rank, faultfs.Rule{Op: op, Action: action, Argument: argument, Skip: skip, Times: 1}})
 				}
 			}
-			add(faultfs.Err, int(syscall.EIO))
+			add(plain, faultfs.Err, int(syscall.EIO))
 			if slices.Contains(growing, op) {
-				add(faultfs.Err, int(syscall.ENOSPC))
+				add(other, faultfs.Err, int(syscall.ENOSPC))
 			}
 			if slices.Contains(changing, op) {
-				add(faultfs.After, int(syscall.EIO))
+				add(other, faultfs.After, int(syscall.EIO))
 			}
 			if op == "read" || op == "write" {
-				add(faultfs.Short, 0)
+				add(other, faultfs.Short, 0)
 			}
 			if slices.Contains(slow, op) {
-				add(faultfs.Delay, 20)
+				add(other, faultfs.Delay, 20)
 			}
 		}
 	}
@@ -102,7 +134,10 @@ func faults(call int, counted []map[string]int) (list []fault) {
 // sampled is a part of the faults that has all kinds of them, as far as it is large enough:
 // the same part for the same faults.
 func sampled(list []fault, n int) []fault {
-	r := rand.New(rand.NewPCG(12, uint64(len(list))))
+	if len(list) == 0 {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(12, uint64(list[0].Call)))
 	r.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	type kind struct {
 		rank   int
@@ -130,7 +165,8 @@ type entry struct {
 }
 
 // sweep is the program of the ranks. Its arguments are the mount, its base, the directory
-// of the plan and the journal, the number of the first trial, and whether it is whole.
+// of the plan and the journal, the number of the first trial (-1: the plan is to be made),
+// and the amount.
 func sweep(c *comm.Comm, args []string) error {
 	mount, base, notes := args[0], args[1], args[2]
 	first, err := strconv.Atoi(args[3])
@@ -151,7 +187,7 @@ func sweep(c *comm.Comm, args []string) error {
 		r.pids = append(r.pids, pid)
 	}
 	if first < 0 {
-		if err := r.plan(args[4] == "whole"); err != nil {
+		if err := r.plan(amounts[args[4]]); err != nil {
 			return fmt.Errorf("without a fault: %w", err)
 		}
 		first = 0
@@ -210,10 +246,13 @@ func (r *ranks) world(name string, driver call) *world {
 }
 
 // plan prepares what the calls find, and counts what they do.
-func (r *ranks) plan(whole bool) error {
+func (r *ranks) plan(a amount) error {
 	var trials []fault
 	for n, call := range r.calls {
-		if only := os.Getenv(onlyEnv); only != "" && !strings.Contains(call.String(), only) {
+		if !a.whole && call.rare {
+			continue
+		}
+		if only := os.Getenv(callEnv); only != "" && !strings.Contains(call.String(), only) {
 			continue
 		}
 		w := r.world(fmt.Sprint("before-", n), call)
@@ -237,9 +276,14 @@ func (r *ranks) plan(whole bool) error {
 		if e.Class != "clean" || strings.Contains(e.Text, "rror") {
 			return fmt.Errorf("%v: %s: %s", call, e.Class, e.Text)
 		}
-		list := faults(n, counts)
-		if !whole {
-			list = sampled(list, sample)
+		list := amounts["every"].faults(n, call, counts)
+		if a.whole {
+			list = a.faults(n, call, counts)
+		}
+		if part := os.Getenv(faultEnv); part != "" {
+			list = slices.DeleteFunc(list, func(f fault) bool { return !strings.Contains(f.String(), part) })
+		} else if !a.whole {
+			list = sampled(list, a.sample)
 		}
 		trials = append(trials, list...)
 	}
@@ -332,12 +376,15 @@ type row struct{ tried, clean, hung, lost, wrong int }
 // Every call of the library that moves a state, with every call on the filesystem that
 // its ranks make failing in turn: see docs/reliability.md.
 func TestEveryCallFails(t *testing.T) {
-	whole := os.Getenv(wholeEnv) == "whole"
+	amount := os.Getenv(amountEnv)
+	if _, ok := amounts[amount]; !ok {
+		t.Fatalf("%s is %q", amountEnv, amount)
+	}
 	for _, component := range mpitest.Components() {
 		t.Run(component.Name, func(t *testing.T) {
 			base, mount, notes := t.TempDir(), t.TempDir(), t.TempDir()
 			faultfs.Mount(t, base, mount)
-			s := &supervisor{t: t, notes: notes, args: []string{mount, base, notes}, component: component, whole: whole}
+			s := &supervisor{t: t, notes: notes, args: []string{mount, base, notes}, component: component, amount: amount}
 			s.sweep()
 			s.table()
 		})
@@ -351,27 +398,23 @@ type supervisor struct {
 	notes     string
 	args      []string
 	component mpitest.Component
-	whole     bool
+	amount    string
 
-	read  int // bytes of the journal
-	last  entry
-	rows  map[int]*row
-	plan  []fault
-	shown int
+	read int // bytes of the journal
+	last entry
+	rows map[int]*row
+	plan []fault
 }
 
 func (s *supervisor) sweep() {
 	s.rows = make(map[int]*row)
-	size, amount := 2, "sample"
+	size := 2
 	if !mpi.Enabled {
 		size = 1
 	}
-	if s.whole {
-		amount = "whole"
-	}
 	for next := -1; ; next = s.last.Trial + 1 {
 		options := append(slices.Clone(s.component.Options), mpitest.Watch(watch), mpitest.Limit(3*time.Hour))
-		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), amount), options...)
+		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount), options...)
 		stuck := s.follow(job)
 		if stuck {
 			job.ShowStacks()

@@ -404,6 +404,7 @@ func start() error {
 	if ec := C.fs_make_message(); ec != C.MPI_SUCCESS {
 		return failure("MPI_Op_create", ec)
 	}
+	withoutSharedPointers()
 	library.ready = true
 	return nil
 }
