@@ -30,7 +30,7 @@ func Mount(tb testing.TB, base, at string) {
 		f.Close()
 	}
 	var output bytes.Buffer
-	cmd := exec.Command(build(tb), base, at, "-f")
+	cmd := exec.Command(build(tb), base, at)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)

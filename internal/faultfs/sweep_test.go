@@ -1,3 +1,5 @@
+//go:build linux
+
 package faultfs_test
 
 import (
@@ -166,13 +168,18 @@ type entry struct {
 
 // sweep is the program of the ranks. Its arguments are the mount, its base, the directory
 // of the plan and the journal, the number of the first trial (-1: the plan is to be made),
-// and the amount.
+// the amount, and the process that started it.
 func sweep(c *comm.Comm, args []string) error {
 	mount, base, notes := args[0], args[1], args[2]
 	first, err := strconv.Atoi(args[3])
 	if err != nil {
 		return err
 	}
+	test, err := strconv.Atoi(args[5])
+	if err != nil {
+		return err
+	}
+	go endWith(test)
 	ctx := context.Background()
 	r := &ranks{c: c, control: faultfs.Control(mount), mount: mount, base: base, notes: notes, calls: calls()}
 	texts, err := c.AllGather(ctx, []byte(strconv.Itoa(os.Getpid())))
@@ -206,6 +213,15 @@ func sweep(c *comm.Comm, args []string) error {
 		}
 	}
 	return c.Agree(ctx, r.note(entry{Trial: len(trials), Ended: true}))
+}
+
+// endWith ends this process after another one: ranks that wait in C for each other would
+// outlive a test that is killed.
+func endWith(process int) {
+	for syscall.Kill(process, 0) == nil {
+		time.Sleep(time.Second)
+	}
+	os.Exit(1)
 }
 
 // ranks are those of a sweep.
@@ -414,7 +430,7 @@ func (s *supervisor) sweep() {
 	}
 	for next := -1; ; next = s.last.Trial + 1 {
 		options := append(slices.Clone(s.component.Options), mpitest.Watch(watch), mpitest.Limit(3*time.Hour))
-		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount), options...)
+		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount, strconv.Itoa(os.Getpid())), options...)
 		stuck := s.follow(job)
 		if stuck {
 			job.ShowStacks()

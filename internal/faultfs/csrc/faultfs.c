@@ -1,6 +1,6 @@
 /*
- * faultfs BASE MOUNT [FUSE options]: shows the directory BASE at MOUNT, and fails a call
- * where it is told to.
+ * faultfs BASE MOUNT: shows the directory BASE at MOUNT, and fails a call where it is told
+ * to. It stays in the foreground, and ends with the process that has started it.
  *
  * It is told through the file MOUNT/.faultfs, which only lookups by name find. Written to
  * it is one line:
@@ -32,6 +32,7 @@
 #include <fuse.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,13 +438,31 @@ static const struct fuse_operations operations = {
 	.flock = fs_flock, .lock = fs_lock,
 };
 
+/* Whoever has started it may be killed. */
+static void *ends_with(void *parent)
+{
+	while (getppid() == *(pid_t *)parent)
+		usleep(200 * 1000);
+	kill(getpid(), SIGTERM);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc < 3 || !realpath(argv[1], base)) {
-		fprintf(stderr, "faultfs BASE MOUNT [FUSE options]\n");
+	static char foreground[] = "-f";
+	static pid_t parent;
+	char *args[] = { argv[0], argv[2], foreground, NULL };
+	pthread_t thread;
+
+	if (argc != 3 || !realpath(argv[1], base)) {
+		fprintf(stderr, "faultfs BASE MOUNT\n");
 		return 2;
 	}
 	umask(0);
-	argv[1] = argv[0];
-	return fuse_main(argc - 1, argv + 1, &operations, NULL);
+	parent = getppid();
+	if (pthread_create(&thread, NULL, ends_with, &parent)) {
+		perror("faultfs");
+		return 2;
+	}
+	return fuse_main(3, args, &operations, NULL);
 }
