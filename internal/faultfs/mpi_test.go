@@ -46,7 +46,7 @@ func TestAFileOpensWhereNoneCanBeMade(t *testing.T) {
 			if err := faultfs.Control(mount).Fail(faultfs.Rule{Op: "create", Action: faultfs.Err, Argument: int(syscall.ENOSPC), Times: 1 << 20}); err != nil {
 				t.Fatal(err)
 			}
-			options := append(component.Options, mpitest.Env("OMPI_MCA_sharedfp_lockedfile_priority=100"), mpitest.Limit(time.Minute))
+			options := append(component.Options, asOnNodes, mpitest.Limit(time.Minute))
 			if output, exit := mpitest.Start(t, 2, "open", []string{filepath.Join(mount, "there")}, options...).Wait(); exit != 0 {
 				t.Errorf("status %d:\n%s", exit, output)
 			}
