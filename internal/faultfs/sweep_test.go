@@ -444,7 +444,7 @@ func (s *supervisor) sweep() {
 	}
 	for next := -1; ; next = s.last.Trial + 1 {
 		options := append(slices.Clone(s.component.Options), asOnNodes, mpitest.Watch(watch), mpitest.Limit(3*time.Hour))
-		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount, strconv.Itoa(os.Getpid())), options...)
+		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount, strconv.Itoa(os.Getpid()), s.component.Name), options...)
 		stuck := s.follow(job)
 		if stuck {
 			job.ShowStacks()
