@@ -2,10 +2,6 @@ package brick
 
 import "maps"
 
-// maxSieved is the number of pieces of a row up to which each rank may read whole
-// rows to get its own: all of them read each byte that often.
-const maxSieved = 4
-
 // hints are those that MPI-IO gets for a call, equal on all ranks: the defaults
 // that fit, and above them the user's.
 func (p *Plan) hints(write bool) map[string]string {
@@ -19,15 +15,21 @@ func (p *Plan) hints(write bool) map[string]string {
 // which component of Open MPI opens a file, and each ignores the keys of others.
 // Whether to write in two phases is left to them: where rows are whole, forcing it
 // costs more than it ever wins where they are split.
+//
+// Each rank reads by itself: in a collective read of ROMIO a rank whose read fails goes
+// away, and those that it reads for wait for ever. Where rows are split it reads whole
+// rows and picks its own; otherwise it reads just what it needs.
 func defaultHints(write bool, row, shortest int64) map[string]string {
 	hints := make(map[string]string)
-	if shortest >= row {
-		return hints
-	}
-	// Aggregators work within the cache.
-	hints["cb_buffer_size"] = "1048576"
-	if !write && maxSieved*shortest >= row {
+	whole := shortest >= row
+	if !write {
 		hints["romio_cb_read"] = "disable"
+	}
+	if !write && whole {
+		hints["romio_ds_read"] = "disable"
+	}
+	if !whole {
+		hints["cb_buffer_size"] = "1048576" // aggregators work within the cache
 	}
 	return hints
 }

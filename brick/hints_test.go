@@ -10,6 +10,7 @@ func TestHints(t *testing.T) {
 	const row = 256
 	split := hints{"cb_buffer_size": "1048576"}
 	sieved := hints{"cb_buffer_size": "1048576", "romio_cb_read": "disable"}
+	alone := hints{"romio_cb_read": "disable", "romio_ds_read": "disable"}
 	for _, tc := range []struct {
 		name     string
 		write    bool
@@ -18,13 +19,13 @@ func TestHints(t *testing.T) {
 		want     hints
 	}{
 		{"whole planes are written as the library likes", true, 64 * row, nil, hints{}},
-		{"whole planes are read as the library likes", false, 64 * row, nil, hints{}},
+		{"whole planes are read by each rank", false, 64 * row, nil, alone},
 		{"whole rows are written as the library likes", true, row, nil, hints{}},
-		{"whole rows are read as the library likes", false, row, nil, hints{}},
+		{"whole rows are read by each rank", false, row, nil, alone},
 		{"split rows are written through a small buffer", true, row - 1, nil, split},
 		{"split rows are read by each rank", false, row - 1, nil, sieved},
 		{"rows in few pieces are read by each rank", false, row / 4, nil, sieved},
-		{"rows in many pieces are read once", false, row/4 - 1, nil, split},
+		{"rows in many pieces are read by each rank", false, row/4 - 1, nil, sieved},
 		{"the user's hints are there", true, row, hints{"cb_nodes": "2"}, hints{"cb_nodes": "2"}},
 		{"the user's hints come beside the defaults", true, row / 2, hints{"cb_nodes": "2"}, hints{"cb_buffer_size": "1048576", "cb_nodes": "2"}},
 		{"the user's hints win", false, row / 2, hints{"cb_buffer_size": "4096", "romio_cb_read": "automatic"},

@@ -92,11 +92,11 @@ func Using(d Driver) Option {
 }
 
 // Hints passes hints to MPI-IO (MPI_Info keys and values), above the defaults, of
-// which a hint replaces the one with its key. The defaults are none where every
-// rank has whole rows. Where rows are split they are cb_buffer_size=1048576, and
-// for reading rows in up to four pieces romio_cb_read=disable ("automatic" takes
-// that back). Implementations ignore hints that they don't know; those given and
-// those in force are logged at debug level.
+// which a hint replaces the one with its key. The defaults are cb_buffer_size=1048576
+// where rows are split, and for reading romio_cb_read=disable, and where every rank has
+// whole rows romio_ds_read=disable ("automatic" takes these back). Implementations
+// ignore hints that they don't know; those given and those in force are logged at debug
+// level.
 func Hints(hints map[string]string) Option {
 	hints = maps.Clone(hints)
 	return func(o *options) {

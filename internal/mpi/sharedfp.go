@@ -20,5 +20,5 @@ func withoutSharedPointers() {
 		return
 	}
 	// Where it can't be set the open is as it was.
-	_ = os.Setenv(sharedPointers, "^individual,lockedfile,sm")
+	_ = os.Setenv(sharedPointers, "^lockedfile,sm")
 }
