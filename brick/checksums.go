@@ -62,7 +62,7 @@ func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, lo
 		return err
 	}
 	defer func() { err = also(err, buf.Free()) }()
-	var sum pack.Checksum
+	var sum sums
 	for i, j := range jobs {
 		t.begin(&sum, size)
 		if err := sumRange(ctx, fsys, j, size, low, high, buf.Bytes, &sum); err != nil {
@@ -82,18 +82,27 @@ func (r *ranks) agreeCounts(ctx context.Context, err error, t *tally) ([]int64, 
 }
 
 // combine makes the sums of the files from the ranks' parts of the checksums and the
-// counts of all ranks.
+// counts of all ranks. The tally has the checksums of their sections then.
 func (r *ranks) combine(ctx context.Context, t *tally, counts []int64, size int64) ([]Sum, error) {
-	parts := t.parts()
+	n := t.sections(size)
+	parts := t.parts(n)
 	if len(parts) == 0 {
 		return nil, nil
 	}
 	if err := r.AllReduceInt64(ctx, comm.BitXor, parts); err != nil {
 		return nil, err
 	}
-	sums := make([]Sum, len(parts))
-	for i, part := range parts {
-		sums[i].CRC = pack.Finish(uint64(part), size)
+	sums := make([]Sum, len(t.files))
+	for i := range sums {
+		for k, part := range parts[i*n : (i+1)*n] {
+			length := size
+			if n > 1 {
+				length = min(t.section, size-int64(k)*t.section)
+			}
+			crc := pack.Finish(uint64(part), length)
+			t.files[i].sections = append(t.files[i].sections, crc)
+			sums[i].CRC = pack.Combine(sums[i].CRC, crc, length)
+		}
 		if counts != nil {
 			sums[i].NonFinite = counts[i]
 		}
@@ -116,7 +125,7 @@ func part(size int64, rank, ranks int) (low, high int64) {
 	return cut(int64(rank)), cut(int64(rank) + 1)
 }
 
-func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, buf []byte, sum *pack.Checksum) (err error) {
+func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, buf []byte, sum *sums) (err error) {
 	step := waiting.Doing(ctx, "open", j.called())
 	f, err := fsys.OpenFile(j.Path, os.O_RDONLY|vfs.NoWait, 0)
 	if err != nil {
@@ -140,7 +149,7 @@ func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, bu
 		if err != nil {
 			return err
 		}
-		sum.Add(at, piece)
+		sum.add(at, piece)
 		at += int64(len(piece))
 	}
 	return nil

@@ -75,7 +75,8 @@
 // accumulated from the pieces that pass through each rank (see package pack), so
 // nothing is read twice and the number is the same for every decomposition. What is
 // written is also looked through for numbers that are NaN or infinite: their number is
-// in the [Sum] beside the checksum, exact for every decomposition.
+// in the [Sum] beside the checksum, exact for every decomposition. The option [Sections]
+// keeps a checksum of each so many z planes beside that of the array.
 //
 // # Drivers
 //

@@ -110,7 +110,7 @@ func (p *Plan) write(ctx context.Context, jobs []WriteJob, ids []job) ([]Sum, er
 		_ = p.c.Meet(context.WithoutCancel(ctx)) // none is left at work
 		return nil, err
 	}
-	t := newTally(len(jobs), p.own())
+	t := p.newTally(len(jobs))
 	t.counts = true
 	err := p.drv.write(ctx, p, jobs, t)
 	// Those that other ranks wrote, or nobody because of an error.
@@ -167,7 +167,7 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 		if err := p.c.sameFiles(ctx, p.opt.fs, ids, p.FileSize(), err); err != nil {
 			return nil, err
 		}
-		t := newTally(len(jobs), p.own())
+		t := p.newTally(len(jobs))
 		err = p.drv.read(ctx, p, jobs, t)
 		if err == nil {
 			err = flush(jobs)
@@ -187,7 +187,7 @@ func (p *Plan) Read(ctx context.Context, jobs []ReadJob) ([]uint64, error) {
 // call begins every call of a plan: the ranks agree that all of them are here,
 // able to take part, and with the same jobs. do gets them with rank 0's absolute paths.
 func (p *Plan) call(ctx context.Context, op string, jobs []job, err error, do func(ctx context.Context, jobs []job) ([]Sum, error)) ([]Sum, error) {
-	p.c.calls = 0
+	p.c.calls, p.sections = 0, nil
 	if err == nil {
 		err = p.ready(op, jobs)
 	}
@@ -368,7 +368,28 @@ func (p *Plan) finish(ctx context.Context, op string, jobs []job, t *tally, err 
 			return nil, err
 		}
 	}
-	return p.c.combine(ctx, t, counts, p.FileSize())
+	sums, err := p.c.combine(ctx, t, counts, p.FileSize())
+	if err == nil && p.opt.planes > 0 {
+		p.sections = make([][]uint64, len(t.files))
+		for i := range t.files {
+			p.sections[i] = t.files[i].sections
+		}
+	}
+	return sums, err
+}
+
+// newTally is one for files of the plan.
+func (p *Plan) newTally(files int) *tally {
+	t := newTally(files, p.own())
+	t.section = int64(min(p.opt.planes, p.size[2])) * int64(p.size[0]) * int64(p.size[1]) * int64(p.elem.Size())
+	return t
+}
+
+// runs are those of this rank's box, cut where sections of a tally end.
+func (p *Plan) runs(t *tally) runs {
+	r := newRuns(p.size, p.box, p.elem)
+	r.section = t.section / r.elem
+	return r
 }
 
 // complete checks that the ranks together have had every byte of each file, where no

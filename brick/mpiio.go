@@ -10,7 +10,6 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/mpi"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
-	"github.com/fieldstone-io/fieldstone/pack"
 )
 
 // openBatch bounds the files that are open at once: each takes a descriptor and a
@@ -25,7 +24,7 @@ func (mpiio) name() Driver { return MPIIO }
 
 func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) error {
 	ids := writeIDs(jobs)
-	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(t)
+	r, list := p.runs(t), p.checksums(t)
 	err := p.collective(ctx, "write", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
 		var err error
 		if len(buf) > 0 {
@@ -37,39 +36,39 @@ func (mpiio) write(ctx context.Context, p *Plan, jobs []WriteJob, t *tally) erro
 			err = p.explain(ids[i], werr)
 		}
 		if err == nil {
-			r.add(sums[i], buf, first)
+			r.add(list[i], buf, first)
 			t.move(i, int64(len(buf)))
 		}
 		return err
 	})
-	for i, sum := range sums {
+	for i, sum := range list {
 		t.add(i, sum)
 	}
 	return err
 }
 
 // checksums makes one for each file.
-func (p *Plan) checksums(t *tally) []*pack.Checksum {
-	sums := make([]*pack.Checksum, len(t.files))
-	for i := range sums {
-		sums[i] = new(pack.Checksum)
-		t.begin(sums[i], p.FileSize())
+func (p *Plan) checksums(t *tally) []*sums {
+	list := make([]*sums, len(t.files))
+	for i := range list {
+		list[i] = new(sums)
+		t.begin(list[i], p.FileSize())
 	}
-	return sums
+	return list
 }
 
 func (mpiio) read(ctx context.Context, p *Plan, jobs []ReadJob, t *tally) error {
 	ids := readIDs(jobs)
-	r, sums := newRuns(p.size, p.box, p.elem), p.checksums(t)
+	r, list := p.runs(t), p.checksums(t)
 	err := p.collective(ctx, "read", ids, func(f *mpi.File, i int, buf []byte, first int64) error {
 		if err := f.ReadAtAll(first, buf, p.elem.Size()); err != nil || len(buf) == 0 {
 			return err
 		}
-		r.add(sums[i], buf, first)
+		r.add(list[i], buf, first)
 		t.move(i, int64(len(buf)))
 		return sinkCells(jobs[i].Sink, buf, first)
 	})
-	for i, sum := range sums {
+	for i, sum := range list {
 		t.add(i, sum)
 	}
 	if p.c.Rank() == 0 {

@@ -31,6 +31,7 @@ type options struct {
 	round    int64
 	sync     bool
 	readBack bool
+	planes   int // of a section, 0: there are none
 	fs       vfs.FS
 	log      *slog.Logger
 	err      error // the first
@@ -68,6 +69,7 @@ func (o *options) settings() []setting {
 		{"the staging limit", limitText(o.staging)},
 		{"the round limit", strconv.FormatInt(o.round, 10)},
 		{"sync", strconv.FormatBool(o.sync)},
+		{"the planes of a section", strconv.Itoa(o.planes)},
 		{"reading back", strconv.FormatBool(o.readBack)},
 		{"the set of hints", string(hints)},
 		{"the filesystem", fmt.Sprintf("%T", o.fs)},
@@ -142,6 +144,17 @@ func Sync() Option { return func(o *options) { o.sync = true } }
 // that know nothing of each other lose bytes. A file that looks wrong is read
 // again, after a moment and three times at most, as a node's cache may be behind.
 func ReadBack() Option { return func(o *options) { o.readBack = true } }
+
+// Sections makes the plan keep a checksum of each so many z planes of an array, the last
+// of which may be fewer: see [Plan.Sections].
+func Sections(planes int) Option {
+	return func(o *options) {
+		if planes < 1 {
+			o.fail(fmt.Errorf("sections of %d planes", planes))
+		}
+		o.planes = planes
+	}
+}
 
 // Logger receives, at debug level, the choice of driver, the hints in force and
 // a line per call, and warnings: where ranks can't share memory, and on the rank whose

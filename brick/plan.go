@@ -58,12 +58,13 @@ type Plan struct {
 	ownCores bool  // every rank has one
 	oneNode  bool  // all ranks are on one
 
-	staging *shm.Memory // made at the first use, like the following
-	rows    []byte
-	kinds   []shm.Kind // ways to share a window, the best one first
-	window  *shm.Window
-	slot    int64 // bytes of a slot of the window
-	made    made
+	staging  *shm.Memory // made at the first use, like the following
+	rows     []byte
+	kinds    []shm.Kind // ways to share a window, the best one first
+	window   *shm.Window
+	slot     int64 // bytes of a slot of the window
+	made     made
+	sections [][]uint64 // of the last call
 	noWindow,
 	closed bool
 }
@@ -230,6 +231,11 @@ func (p *Plan) Driver() (Driver, string) { return p.drv.name(), p.why }
 
 // Box returns this rank's box, the zero box if it has no cells.
 func (p *Plan) Box() grid.Box { return p.box }
+
+// Sections returns the CRC-64/NVME of each section of each array of the last call of
+// Write or Read, in the order of the jobs and of z: the same on all ranks. Without the
+// option [Sections], and after an error, there are none.
+func (p *Plan) Sections() [][]uint64 { return p.sections }
 
 // FileSize returns the bytes of a whole file.
 func (p *Plan) FileSize() int64 {

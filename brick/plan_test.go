@@ -40,6 +40,7 @@ func TestOptionsValidate(t *testing.T) {
 		{"a hint without a value", []Option{Hints(map[string]string{"a": ""})}, `hint "a"=""`},
 		{"a hint with a NUL", []Option{Hints(map[string]string{"a": "1\x002"})}, `hint "a"="1\x002"`},
 		{"a hint that is too long", []Option{Hints(map[string]string{strings.Repeat("k", 256): "1"})}, "a key has 1 to 255 bytes"},
+		{"sections of no plane", []Option{Sections(0)}, "sections of 0 planes"},
 		{"no logger", []Option{Logger(nil)}, "the logger is nil"},
 		{"no filesystem", []Option{Filesystem(nil)}, "the filesystem is nil"},
 		{"the first error counts", []Option{Staging(1), Round(1)}, "staging of 1 bytes"},

@@ -1,9 +1,6 @@
 package brick
 
-import (
-	"github.com/fieldstone-io/fieldstone/grid"
-	"github.com/fieldstone-io/fieldstone/pack"
-)
+import "github.com/fieldstone-io/fieldstone/grid"
 
 // runs walks the cells of a box in its own x-fastest order as runs that are
 // contiguous in the file. Rows that span the domain join into planes, planes
@@ -16,6 +13,7 @@ type runs struct {
 	planes  int64 // of the box, or 1
 	zStep   int64 // file cells from one plane to the next
 	origin  int64 // file cell of the box's first cell
+	section int64 // file cells of a section, which no run of each leaves; 0: no sections
 }
 
 func newRuns(size [3]int, box grid.Box, elem Element) runs {
@@ -35,7 +33,8 @@ func newRuns(size [3]int, box grid.Box, elem Element) runs {
 }
 
 // each calls f for the runs of cells [first, first+count) of the box: the byte
-// offset in the file, and the bytes from and to in the packed cells.
+// offset in the file, and the bytes from and to in the packed cells. A run that
+// goes beyond a section is cut there.
 func (r runs) each(first, count int64, f func(offset, from, to int64) error) error {
 	if count == 0 {
 		return nil
@@ -45,10 +44,16 @@ func (r runs) each(first, count int64, f func(offset, from, to int64) error) err
 	for done := int64(0); done < count; {
 		n := min(r.rowRun-within, count-done)
 		cell := r.origin + plane*r.zStep + row*r.rowStep + within
+		if r.section > 0 {
+			n = min(n, r.section-cell%r.section)
+		}
 		if err := f(cell*r.elem, done*r.elem, (done+n)*r.elem); err != nil {
 			return err
 		}
 		done += n
+		if within += n; within < r.rowRun {
+			continue
+		}
 		within = 0
 		if row++; row == r.rows {
 			row = 0
@@ -58,11 +63,12 @@ func (r runs) each(first, count int64, f func(offset, from, to int64) error) err
 	return nil
 }
 
-// add adds the cells in buf, from cell first of the box on, to a checksum.
-func (r runs) add(sum *pack.Checksum, buf []byte, first int64) {
+// add adds the cells in buf, from cell first of the box on, to their checksums.
+func (r runs) add(s *sums, buf []byte, first int64) {
 	// The only error is one of the function.
 	_ = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-		sum.Add(offset, buf[from:to])
+		sum, at := s.at(offset)
+		sum.Add(at, buf[from:to])
 		return nil
 	})
 }

@@ -41,7 +41,7 @@ type streamed struct {
 // worker is one goroutine of a stream.
 type worker struct {
 	buf []byte
-	sum pack.Checksum
+	sum sums
 }
 
 // stream lets the workers call chunk for each file until it has no more, and returns
@@ -171,7 +171,7 @@ func (s *stream) take(w *worker, i int) (buf []byte, first int64, err error) {
 
 // streamWrite writes this rank's cells of all files.
 func (p *Plan) streamWrite(ctx context.Context, jobs []WriteJob, t *tally) error {
-	r := newRuns(p.size, p.box, p.elem)
+	r := p.runs(t)
 	return p.stream(ctx, "write", os.O_WRONLY, writeIDs(jobs), t, func(s *stream, w *worker, i int) (bool, error) {
 		buf, first, lender, err := s.pack(w, jobs[i].Source, i, r)
 		if err != nil || buf == nil {
@@ -225,7 +225,8 @@ func (s *stream) pack(w *worker, src pack.Source, i int, r runs) (buf []byte, fi
 		return buf, first, nil, nil
 	}
 	return buf, first, nil, r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-		return readSum(src, buf[from:to], first+from/r.elem, &w.sum, offset)
+		sum, at := w.sum.at(offset)
+		return readSum(src, buf[from:to], first+from/r.elem, sum, at)
 	})
 }
 
@@ -243,7 +244,7 @@ func (p *Plan) put(f vfs.File, b []byte, offset int64) error {
 
 // streamRead reads this rank's cells of all files.
 func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
-	r := newRuns(p.size, p.box, p.elem)
+	r := p.runs(t)
 	return p.stream(ctx, "read", os.O_RDONLY, readIDs(jobs), t, func(s *stream, w *worker, i int) (bool, error) {
 		f := &s.files[i]
 		f.mu.Lock()
@@ -280,7 +281,8 @@ func (s *stream) sink(w *worker, to Sink, i int, r runs, buf []byte, first int64
 		err = sinkCells(to, buf, first)
 	} else {
 		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, end int64) error {
-			return sinkSum(to, buf[from:end], first+from/r.elem, &w.sum, offset)
+			sum, at := w.sum.at(offset)
+			return sinkSum(to, buf[from:end], first+from/r.elem, sum, at)
 		})
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ type windowCall struct {
 type openFile struct {
 	vfs.File
 	base int64 // where the array begins
-	sum  pack.Checksum
+	sum  sums
 }
 
 const (
@@ -334,7 +334,7 @@ func (p *Plan) windowWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 		}
 		w.try(func() error {
 			return w.each(n, func(f *openFile, offset int64, b []byte) error {
-				f.sum.Add(offset, b)
+				f.sum.add(offset, b)
 				return p.put(f.File, b, f.base+offset)
 			})
 		})
@@ -355,7 +355,7 @@ func (p *Plan) windowRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 				if err := readFull(f, own, f.base+offset); err != nil {
 					return err
 				}
-				f.sum.Add(offset, own)
+				f.sum.add(offset, own)
 				return pack.Stream(b, own)
 			})
 		})
