@@ -70,6 +70,9 @@ func readSettingsAndMore(f *h5.File, r root) (*carried, error) {
 	if c.settings, err = c.read(f, "settings"); err != nil {
 		return nil, err
 	}
+	if err := r.sums.settings(c.settings); err != nil {
+		return nil, err
+	}
 	c.hashesBy, err = hashWriter(f, r)
 	return c, err
 }

@@ -69,7 +69,13 @@ func (k *Checkpoint) check() error {
 }
 
 func writeRotating(ctx context.Context, dir, name string, k *Checkpoint, o *options) error {
-	tmp, err := writeTemporary(o, CheckpointFile(dir, name), func(f *h5.File) error { return writeCheckpoint(ctx, f, k, o) })
+	tmp, err := writeTemporary(o, CheckpointFile(dir, name), func(f *h5.File) error {
+		if err := writeCheckpoint(ctx, f, k, o); err != nil {
+			return err
+		}
+		_, err := writeCheckpointSums(f, k, nil, o)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -159,6 +165,7 @@ func isCheckpoint(ctx context.Context, path string) (bool, error) {
 	return false, nil
 }
 
+// writeCheckpoint writes all but the checksums.
 func writeCheckpoint(ctx context.Context, f *h5.File, k *Checkpoint, o *options) error {
 	own := *o
 	own.extendible = false
@@ -225,7 +232,7 @@ func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Check
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readStates(ctx, f, 0, 1, bundles); err != nil {
+	if err := s.readStates(ctx, f, r.sums, 0, 1, bundles); err != nil {
 		return nil, err
 	}
 	k := s.stored(0)
@@ -272,7 +279,7 @@ func readCheckpoint(ctx context.Context, f *h5.File, r root, o *options) (*Check
 		}
 		k.Updates = append(k.Updates, UpdateState{e.Name, state})
 	}
-	return k, nil
+	return k, r.sums.checkpoint(k)
 }
 
 func readBundles(f *h5.File, l *Layout) (map[string]string, error) {
@@ -297,6 +304,9 @@ func readBundles(f *h5.File, l *Layout) (map[string]string, error) {
 func readSummary(f *h5.File, of root) (s Summary, err error) {
 	const path = "checkpoint/summary"
 	r, err := readRecord(f, path)
+	if err == nil {
+		err = of.sums.record(path, r)
+	}
 	if err != nil {
 		return s, err
 	}

@@ -50,6 +50,7 @@ type ownedFile struct {
 	first   int64        // bytes, when it was written anew
 	objects int64        // that were made then
 	places  []statePlace // of the state, nil where they aren't known yet
+	records []summedRecord
 }
 
 // A statePlace is where a file has some numbers of the state.
@@ -107,7 +108,7 @@ func (w *checkpointWriter) prepare(ctx context.Context, k *Checkpoint, fields bo
 		}
 		// What is at the path can't be gone on with. It is not what was published, or
 		// damaged, and a new file depends on nothing of it.
-		w.next.first, w.next.places = 0, nil
+		w.next.first, w.next.places, w.next.records = 0, nil, nil
 	}
 	if err := touch(w.o.fsys, w.tmp); err != nil {
 		return place{}, err
@@ -178,7 +179,7 @@ func (w *checkpointWriter) update(ctx context.Context, from string, k *Checkpoin
 	if _, err := vfs.Clone(w.o.fsys, from, w.tmp, 0o666); err != nil {
 		return p, err
 	}
-	w.next.first, w.next.objects, w.next.places = w.last.first, w.last.objects, w.last.places
+	w.next.first, w.next.objects, w.next.places, w.next.records = w.last.first, w.last.objects, w.last.places, w.last.records
 	err = change(w.tmp, func(f *h5.File) error {
 		if err := w.check(f); err != nil {
 			return err
@@ -398,6 +399,10 @@ func (w *checkpointWriter) complete(ctx context.Context, k *Checkpoint, counts m
 			if err := writeNonFinite(f, counts); err != nil {
 				return err
 			}
+		}
+		var err error
+		if w.next.records, err = writeCheckpointSums(f, k, w.next.records, w.o); err != nil {
+			return err
 		}
 		return complete(f)
 	})

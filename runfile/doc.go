@@ -38,6 +38,9 @@
 // match the sentinel errors of this package and those of the system, such as
 // [io/fs.ErrNotExist] and syscall.ENOSPC.
 //
+// Values have checksums, which whoever reads all of something compares with them: an error
+// that matches [ErrChecksum] says that a file has others than were written.
+//
 // Files of any content can be given to the readers: what a file declares is compared
 // with what it can hold before memory is reserved, and links to other files are refused.
 //

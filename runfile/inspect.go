@@ -31,6 +31,13 @@ type Info struct {
 	// never computed again. It is "unknown" where the writer has no name.
 	HashesBy string
 	Hashes   int // of the settings that [Faults] has found right
+	// ChecksumAlgorithm is what the file says of its checksums, empty where it has none.
+	// Those of CRC-64/NVME are compared by [Faults]: Checksums were right, and Unsummed are
+	// the objects with values that have none.
+	ChecksumAlgorithm string
+	Checksums         int
+	Unsummed          []string
+
 	Layout   Layout
 	Times    []float64
 	Unknowns []Stored
@@ -178,7 +185,7 @@ func (i *inspector) all(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
+	return i.rest()
 }
 
 // text is a root attribute, empty where it is none or not there.
@@ -191,7 +198,7 @@ func (i *inspector) text(name string) string {
 }
 
 func (i *inspector) settings(context.Context) (err error) {
-	if i.Settings, err = readSettings(i.f); err != nil {
+	if i.Settings, err = readSettings(i.f, i.sums()); err != nil {
 		return err
 	}
 	i.HashesBy, err = hashWriter(i.f, i.r)
@@ -199,7 +206,7 @@ func (i *inspector) settings(context.Context) (err error) {
 }
 
 func (i *inspector) layout(context.Context) error {
-	l, units, err := readLayout(i.f, i.o.warn)
+	l, units, err := readLayout(i.f, i.o.warn, i.sums())
 	if err != nil {
 		return err
 	}
@@ -220,7 +227,7 @@ func (i *inspector) times(context.Context) error {
 		return in(i.f.Name(), "time", ErrMismatch, "%v", err)
 	}
 	i.Times = times
-	return nil
+	return i.sums().times(times)
 }
 
 func (i *inspector) unknowns(ctx context.Context) error {
@@ -268,7 +275,9 @@ func (i *inspector) unknown(ctx context.Context, u *Unknown, from int, s *Stored
 			continue
 		}
 		if u.Kind == Field {
-			err = i.places(d, info)
+			if err = i.places(d, info); err == nil {
+				err = i.cells(ctx, u, d)
+			}
 		} else {
 			err = i.read(ctx, d, info)
 		}
@@ -303,13 +312,16 @@ func (i *inspector) places(d dataset, info h5.Info) error {
 // read reads the values of a dataset, a piece at a time where it is stored as it is in
 // memory.
 func (i *inspector) read(ctx context.Context, d dataset, info h5.Info) error {
-	if !simple(info) {
-		_, _, err := h5.ReadAs[float64](i.f, d.path)
-		return err
-	}
 	row := 1
 	for _, n := range d.dims {
 		row *= n
+	}
+	if !simple(info) {
+		all, _, err := h5.ReadAs[float64](i.f, d.path)
+		if err == nil {
+			err = i.rows(d, 0, row, all)
+		}
+		return err
 	}
 	step := max(1, min(len(i.Times), transferBytes/8/max(row, 1)))
 	buffer := make([]float64, step*row)
@@ -321,17 +333,20 @@ func (i *inspector) read(ctx context.Context, d dataset, info h5.Info) error {
 		if err := h5.ReadSlab(i.f, d.path, buffer[:n*row], d.start(first), d.count(n)); err != nil {
 			return err
 		}
+		if err := i.rows(d, first, row, buffer[:n*row]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 func (i *inspector) statistics(context.Context) (err error) {
-	i.Statistics, err = readStatistics(i.f, nil)
+	i.Statistics, err = readStatistics(i.f, nil, i.sums())
 	return err
 }
 
 func (i *inspector) updates(context.Context) error {
-	updates, err := readUpdates(i.f, len(i.Times))
+	updates, err := readUpdates(i.f, len(i.Times), i.sums())
 	if err != nil {
 		return err
 	}
@@ -419,10 +434,10 @@ func readOutline(ctx context.Context, f *h5.File, r root, o *options) (*Solution
 		return nil, i.faults[0]
 	}
 	s.States = make([][]float64, len(s.Times))
-	if s.Statistics, err = readStatistics(f, nil); err != nil {
+	if s.Statistics, err = readStatistics(f, nil, r.sums); err != nil {
 		return nil, err
 	}
-	s.Updates, err = readUpdates(f, len(s.Times))
+	s.Updates, err = readUpdates(f, len(s.Times), r.sums)
 	return s, err
 }
 

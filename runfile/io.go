@@ -268,6 +268,7 @@ type root struct {
 	version    string
 	ours       bool // our writer made it
 	checkpoint bool
+	sums       *storedSums
 }
 
 // withFile opens a file of a run for reading, and closes it after use.
@@ -289,6 +290,7 @@ func withFile(ctx context.Context, path string, use func(f *h5.File, r root) err
 // readRoot refuses files that aren't those of a run, or not of a version that is
 // known, or not finished.
 func readRoot(f *h5.File) (r root, err error) {
+	r.sums = newStoredSums(f)
 	has, err := f.HasAttribute("/", versionAttribute)
 	if err != nil {
 		return r, err
@@ -368,7 +370,13 @@ func readVector[T h5.Element](f *h5.File, path string) ([]T, error) {
 }
 
 // readSettings reads the record of a run.
-func readSettings(f *h5.File) (record.Record, error) { return readRecord(f, "settings") }
+func readSettings(f *h5.File, sums *storedSums) (record.Record, error) {
+	settings, err := readRecord(f, "settings")
+	if err == nil {
+		err = sums.settings(settings)
+	}
+	return settings, err
+}
 
 // ReadSettings returns the record of the run that wrote a file, output or checkpoint:
 // of files that this package wrote as it was written, type for type. Of others every
@@ -380,8 +388,8 @@ func ReadSettings(ctx context.Context, path string, opts ...Option) (record.Reco
 		return record.Record{}, fmt.Errorf("read settings of %s: %w", path, err)
 	}
 	var settings record.Record
-	err = withFile(ctx, path, func(f *h5.File, _ root) (err error) {
-		settings, err = readSettings(f)
+	err = withFile(ctx, path, func(f *h5.File, r root) (err error) {
+		settings, err = readSettings(f, r.sums)
 		return err
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func writeLayout(f *h5.File, l *Layout) error {
 }
 
 // readLayout reads the group of a file, and the units that it stores.
-func readLayout(f *h5.File, warn func(string)) (*Layout, map[string]string, error) {
+func readLayout(f *h5.File, warn func(string), sums *storedSums) (*Layout, map[string]string, error) {
 	r := recordReader{file: f, left: maxRecordBytes}
 	r.drop = func(path string, v record.Value, err error) bool {
 		name, ok := unknownOfUnit(path)
@@ -136,6 +136,9 @@ func readLayout(f *h5.File, warn func(string)) (*Layout, map[string]string, erro
 		return true
 	}
 	rec, err := r.read("layout")
+	if err == nil {
+		err = sums.record("layout", rec)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,6 +28,7 @@ type options struct {
 	chunkBytes int
 	fsys       vfs.FS
 	reserved   *place // where fields go that others than HDF5 write, nil for none
+	noCells    bool   // those of fields are not compared
 	apart      bool   // ranks on several nodes write to working files
 	written    int64  // bytes of numbers and strings handed to HDF5
 	total      *int64 // the same of all options of a store, nil for nobody who counts

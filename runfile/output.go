@@ -121,7 +121,20 @@ func writeOutput(ctx context.Context, f *h5.File, s *Solution, o *options) error
 	if err := f.CreateGroup(updatesGroup); err != nil {
 		return err
 	}
-	return writeUpdates(ctx, f, s.Updates, 0, o)
+	if err := writeUpdates(ctx, f, s.Updates, 0, o); err != nil {
+		return err
+	}
+	if err := writeStateSums(f, s, 0, o); err != nil {
+		return err
+	}
+	if err := writeStatisticSums(f, &s.Statistics, 0, 0, 0, o); err != nil {
+		return err
+	}
+	records, err := summedRoot(s.Settings, &s.Layout)
+	if err != nil {
+		return err
+	}
+	return writeRecordSums(f, records)
 }
 
 // The groups that output files alone have.
@@ -145,9 +158,12 @@ func writeUpdates(ctx context.Context, f *h5.File, updates []UpdateStates, have 
 }
 
 // writeRoot writes what output files and checkpoints have in common. Fields that are
-// elsewhere are left out.
+// elsewhere are left out. Of the checksums it writes those of fields whose values it has.
 func writeRoot(ctx context.Context, f *h5.File, s *Solution, o *options, elsewhere map[string]string) error {
 	if err := writeRootAttributes(f); err != nil {
+		return err
+	}
+	if err := beginSums(f); err != nil {
 		return err
 	}
 	if err := s.carried.writeSettings(f, s.Settings); err != nil {
@@ -518,7 +534,9 @@ func writeField(ctx context.Context, f *h5.File, u *Unknown, states int, o *opti
 	// No transfer crosses the end of a chunk.
 	step := max(1, min(layout.Chunk[1], transferBytes/8/plane))
 	buffer := make([]float64, step*plane)
+	sums := make([][]uint64, states)
 	for i := range states {
+		sum := chunkSum{planes: layout.Chunk[1], depth: size[2]}
 		for z := 0; z < size[2]; {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -532,10 +550,14 @@ func writeField(ctx context.Context, f *h5.File, u *Unknown, states int, o *opti
 			if err := h5.WriteSlab(f, path, part, []int{i, z, 0, 0}, []int{1, n, size[1], size[0]}); err != nil {
 				return err
 			}
+			_ = sum.add(part, n, func(_ int, crc uint64) error {
+				sums[i] = append(sums[i], crc)
+				return nil
+			})
 			z += n
 		}
 	}
-	return nil
+	return writeFieldSums(f, u.Name, sums, 0, o)
 }
 
 // ReadOutput returns the solution of an output file, or of the segments of one run in
@@ -605,13 +627,13 @@ func readOutput(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readStates(ctx, f, 0, len(s.Times), nil); err != nil {
+	if err := s.readStates(ctx, f, r.sums, 0, len(s.Times), nil); err != nil {
 		return nil, err
 	}
-	if s.Statistics, err = readStatistics(f, o.warn); err != nil {
+	if s.Statistics, err = readStatistics(f, o.warn, r.sums); err != nil {
 		return nil, err
 	}
-	if s.Updates, err = readUpdates(f, len(s.Times)); err != nil {
+	if s.Updates, err = readUpdates(f, len(s.Times), r.sums); err != nil {
 		return nil, err
 	}
 	return s, tellLeftOut(f, r, &s.Layout, o.warn)
@@ -628,7 +650,7 @@ func readCommon(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	l, units, err := readLayout(f, o.warn)
+	l, units, err := readLayout(f, o.warn, r.sums)
 	if err != nil {
 		return nil, err
 	}
@@ -643,10 +665,14 @@ func readCommon(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 	if err := checkTimes(s.Times); err != nil {
 		return nil, in(f.Name(), "time", ErrMismatch, "%v", err)
 	}
+	if err := r.sums.times(s.Times); err != nil {
+		return nil, err
+	}
 	path, err := onedir.Abs(f.Name())
 	if err != nil {
 		return nil, err
 	}
+	s.reading = newFieldReading()
 	for i := range s.Times {
 		s.origins = append(s.origins, origin{f.Name(), i, path})
 	}
@@ -655,7 +681,7 @@ func readCommon(ctx context.Context, f *h5.File, r root, o *options) (*Solution,
 
 // readStates reads the states from number first on into the solution. Its fields are
 // looked at, except those that are elsewhere.
-func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, elsewhere map[string]string) error {
+func (s *Solution) readStates(ctx context.Context, f *h5.File, sums *storedSums, first, n int, elsewhere map[string]string) error {
 	if len(s.Times) == 0 {
 		return nil
 	}
@@ -712,6 +738,11 @@ func (s *Solution) readStates(ctx context.Context, f *h5.File, first, n int, els
 	for i, d := range list {
 		if err := d.read(ctx, f, rows[i], first, s.States); err != nil {
 			return err
+		}
+		for k, state := range s.States {
+			if err := sums.state(d.path, first+k, state[d.from:d.to]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -795,14 +826,19 @@ func (d dataset) read(ctx context.Context, f *h5.File, rows []float64, first int
 // state, from 0: the cells in C order, x fastest. They are in the file, which must
 // still be there; a file that doesn't have the state any more is an error that matches
 // [ErrMismatch].
+//
+// Where the file has checksums, chunks of the field of which a call, or several calls that
+// read whole planes in the order of z, read everything are compared with them: others
+// than were written are an error that matches [ErrChecksum], and dst has them. A part of a
+// chunk can't be compared.
 func (s *Solution) ReadField(ctx context.Context, name string, state int, box grid.Box, dst []float64) error {
 	if state < 0 || state >= len(s.origins) {
 		return fmt.Errorf("read field %q: %w: number %d of %d", name, ErrNoState, state, len(s.origins))
 	}
-	return readField(ctx, &s.Layout, s.origins[state], s.Times[state], name, box, dst)
+	return readField(ctx, &s.Layout, s.origins[state], s.reading, s.Times[state], name, box, dst)
 }
 
-func readField(ctx context.Context, l *Layout, at origin, time float64, name string, box grid.Box, dst []float64) error {
+func readField(ctx context.Context, l *Layout, at origin, reading *fieldReading, time float64, name string, box grid.Box, dst []float64) error {
 	u := l.Unknown(name)
 	if u == nil || u.Kind != Field {
 		return fmt.Errorf("read field %q: %w: no field of that name", name, ErrInput)
@@ -816,12 +852,16 @@ func readField(ctx context.Context, l *Layout, at origin, time float64, name str
 	if !h5.Enabled {
 		return fmt.Errorf("read field %q: %w", name, ErrNoHDF5)
 	}
-	err := withFile(ctx, at.path, func(f *h5.File, _ root) error {
+	err := withFile(ctx, at.path, func(f *h5.File, r root) error {
 		if err := checkTime(f, at.index, time); err != nil {
 			return err
 		}
-		return h5.ReadSlab(f, h5.Join("unknowns", name), dst,
+		err := h5.ReadSlab(f, h5.Join("unknowns", name), dst,
 			[]int{at.index, box.Low[2], box.Low[1], box.Low[0]}, []int{1, box.Size[2], box.Size[1], box.Size[0]})
+		if err != nil {
+			return err
+		}
+		return reading.check(r.sums, u, at.index, box, dst)
 	})
 	if err != nil {
 		return fmt.Errorf("read field: %w", err)
@@ -843,7 +883,7 @@ func checkTime(f *h5.File, index int, time float64) error {
 
 // readUpdates reads the states of the interval updates, of which there is one for each
 // saved time.
-func readUpdates(f *h5.File, times int) ([]UpdateStates, error) {
+func readUpdates(f *h5.File, times int, sums *storedSums) ([]UpdateStates, error) {
 	entries, err := members(f, updatesGroup)
 	if err != nil {
 		return nil, err
@@ -861,6 +901,9 @@ func readUpdates(f *h5.File, times int) ([]UpdateStates, error) {
 		u := UpdateStates{Name: e.Name, States: make([][]float64, times)}
 		for i := range u.States {
 			u.States[i] = data[i*shape[1] : (i+1)*shape[1] : (i+1)*shape[1]]
+			if err := sums.state(path, i, u.States[i]); err != nil {
+				return nil, err
+			}
 		}
 		list = append(list, u)
 	}
@@ -882,7 +925,8 @@ type statistic struct {
 	length    func(s *Statistics) int
 	write     func(f *h5.File, path string, s *Statistics, have int, o *options) error
 	read      func(f *h5.File, path string, s *Statistics) error
-	iteration bool // it has an entry for each iteration
+	sum       func(s *Statistics, from, to int) uint64 // of rows
+	iteration bool                                     // it has an entry for each iteration
 }
 
 func numbers[T h5.Element](name string, iteration bool, field func(s *Statistics) *[]T) statistic {
@@ -897,6 +941,7 @@ func numbers[T h5.Element](name string, iteration bool, field func(s *Statistics
 			*field(s), err = readVector[T](f, path)
 			return err
 		},
+		sum: func(s *Statistics, from, to int) uint64 { return sumNumbers((*field(s))[from:to]) },
 	}
 }
 
@@ -918,6 +963,7 @@ var statistics = []statistic{
 			s.Outcome, err = f.ReadStrings(path)
 			return err
 		},
+		sum: func(s *Statistics, from, to int) uint64 { return sumTexts(s.Outcome[from:to]) },
 	},
 	numbers("iteration_attempt", true, func(s *Statistics) *[]int64 { return &s.IterationAttempt }),
 	numbers("iteration_residual", true, func(s *Statistics) *[]float64 { return &s.IterationResidual }),
@@ -970,7 +1016,7 @@ func writeStatistics(f *h5.File, s *Statistics, attempts, iterations int, o *opt
 // readStatistics reads what there is, and fills in the rest. With an error it returns no
 // statistics at all: what was read so far may have other lengths than the rest. Those that
 // the format doesn't have are read too, if warn is told of what can't be.
-func readStatistics(f *h5.File, warn func(string)) (Statistics, error) {
+func readStatistics(f *h5.File, warn func(string), sums *storedSums) (Statistics, error) {
 	const group = statisticsGroup
 	var s Statistics
 	entries, err := members(f, group)
@@ -984,6 +1030,9 @@ func readStatistics(f *h5.File, warn func(string)) (Statistics, error) {
 		if err := field.read(f, h5.Join(group, field.name), &s); err != nil {
 			return Statistics{}, err
 		}
+	}
+	if err := sums.ofStatistics(&s); err != nil {
+		return Statistics{}, err
 	}
 	if err := s.check(); err != nil {
 		return Statistics{}, in(f.Name(), group, ErrMismatch, "%v", err)
@@ -1045,12 +1094,12 @@ func readSaved(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint
 	if number < 0 || number >= len(s.Times) {
 		return nil, o.noState(f, fmt.Sprintf("%d", len(s.Times)))
 	}
-	if err := s.readStates(ctx, f, number, 1, nil); err != nil {
+	if err := s.readStates(ctx, f, r.sums, number, 1, nil); err != nil {
 		return nil, err
 	}
 	k := s.stored(number)
 	k.output = true
-	updates, err := readUpdates(f, len(s.Times))
+	updates, err := readUpdates(f, len(s.Times), r.sums)
 	if err != nil {
 		return nil, err
 	}
@@ -1080,7 +1129,7 @@ func (s *Solution) stored(number int) *Checkpoint {
 	return &Checkpoint{
 		File: s.Files[0], Version: s.Version, Settings: s.Settings, Layout: s.Layout,
 		Time: s.Times[number], State: s.States[0],
-		origin: s.origins[number], units: s.units, carried: s.carried,
+		origin: s.origins[number], reading: s.reading, units: s.units, carried: s.carried,
 	}
 }
 
@@ -1096,5 +1145,5 @@ func (k *Checkpoint) ReadField(ctx context.Context, name string, box grid.Box, d
 	if k.origin.file == "" {
 		return fmt.Errorf("read field %q: %w: the checkpoint was not read from a file", name, ErrNoState)
 	}
-	return readField(ctx, &k.Layout, k.origin, k.Time, name, box, dst)
+	return readField(ctx, &k.Layout, k.origin, k.reading, k.Time, name, box, dst)
 }

@@ -30,6 +30,7 @@ type segmentWriter struct {
 
 	// What the file at the path has.
 	states, attempts, iterations int
+	publications                 int // that added attempts
 	// fields is how many states of fields the working file has beyond that.
 	fields int
 }
@@ -87,6 +88,9 @@ func (w *segmentWriter) publish(ctx context.Context, add *Solution) error {
 	w.states += len(add.Times)
 	w.attempts += add.Statistics.Attempts()
 	w.iterations += len(add.Statistics.IterationAttempt)
+	if add.Statistics.hasEntries() {
+		w.publications++
+	}
 	if err := w.o.fsys.SyncDir(filepath.Dir(w.path)); err != nil {
 		return fmt.Errorf("%w: %w", errUnsynced, err)
 	}
@@ -249,6 +253,9 @@ func (w *segmentWriter) add(ctx context.Context, f *h5.File, add *Solution) erro
 	if err := updateRecord(f, "settings/segment", segment); err != nil {
 		return err
 	}
+	if err := updateRecordSum(f, "settings/segment", segment); err != nil {
+		return err
+	}
 	if len(add.Times) > 0 {
 		if err := writeStates(ctx, f, add, w.states, w.o); err != nil {
 			return err
@@ -262,5 +269,32 @@ func (w *segmentWriter) add(ctx context.Context, f *h5.File, add *Solution) erro
 			}
 		}
 	}
-	return writeStatistics(f, &add.Statistics, w.attempts, w.iterations, w.o)
+	if err := writeStatistics(f, &add.Statistics, w.attempts, w.iterations, w.o); err != nil {
+		return err
+	}
+	return w.addSums(f, add)
+}
+
+// addSums writes the checksums of what is new.
+func (w *segmentWriter) addSums(f *h5.File, add *Solution) error {
+	if err := writeStateSums(f, add, w.states, w.o); err != nil {
+		return err
+	}
+	for i := range add.Layout.Unknowns {
+		u := &add.Layout.Unknowns[i]
+		if u.Kind != Field {
+			continue
+		}
+		rows := make([][]uint64, len(add.fieldSums))
+		for k := range rows {
+			rows[k] = add.fieldSums[k][u.Name]
+		}
+		if len(rows) != len(add.Times) {
+			return in(f.Name(), h5.Join("unknowns", u.Name), ErrMismatch, "checksums of %d states of the field for %d times", len(rows), len(add.Times))
+		}
+		if err := writeFieldSums(f, u.Name, rows, w.states, w.o); err != nil {
+			return err
+		}
+	}
+	return writeStatisticSums(f, &add.Statistics, w.publications, w.attempts, w.iterations, w.o)
 }

@@ -82,6 +82,7 @@ type Session struct {
 	states      [][]float64
 	updateSaves []UpdateStates
 	stats       Statistics
+	fieldSums   []map[string][]uint64 // of the states in the working file
 
 	saved     int     // states of this segment
 	length    float64 // of the last attempt
@@ -406,8 +407,9 @@ func (s *Session) saveFields(ctx context.Context) error {
 		p, err = s.file.reserve(ctx, &Solution{Settings: settings, Layout: s.cfg.Layout})
 		return err
 	}))
+	var sums map[string][]uint64
 	if err == nil {
-		_, err = s.fields.write(ctx, &p)
+		_, sums, err = s.fields.write(ctx, &p)
 	}
 	if err != nil {
 		return s.discard(ctx, err)
@@ -415,6 +417,7 @@ func (s *Session) saveFields(ctx context.Context) error {
 	s.working = p
 	s.reserved++
 	s.noteCells(&p)
+	s.fieldSums = append(s.fieldSums, sums)
 	return nil
 }
 
@@ -425,7 +428,7 @@ func (s *Session) discard(ctx context.Context, err error) error {
 		s.lost = fmt.Errorf("saved states of fields are lost: %w", err)
 		err = s.lost
 	}
-	s.reserved = 0
+	s.reserved, s.fieldSums = 0, nil
 	s.cleanUp(ctx, err, "the working file of the segment", func() error { return s.file.discard() })
 	return err
 }
@@ -597,13 +600,14 @@ func (s *Session) writeCheckpoint(ctx context.Context, k *Checkpoint) error {
 	if err != nil || !inFile {
 		return err
 	}
-	counts, err := s.fields.write(ctx, &p)
+	counts, sums, err := s.fields.write(ctx, &p)
 	if err == nil {
 		s.noteCells(&p)
 		err = s.fields.sync(ctx, &p)
 	}
 	err = s.c.OnRoot(ctx, err, waiting.Step(ctx, "complete", "the checkpoint", func() error {
 		maps.Copy(k.NonFinite, counts)
+		k.fieldSums = sums
 		return s.store.completeCheckpoint(ctx, k, counts)
 	}))
 	if err != nil {
@@ -664,13 +668,13 @@ func (s *Session) writeSegment(ctx context.Context) error {
 		}
 		return s.file.publish(whole, &Solution{
 			Settings: settings, Layout: s.cfg.Layout,
-			Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves,
+			Times: s.times, States: s.states, Statistics: s.stats, Updates: s.updateSaves, fieldSums: s.fieldSums,
 		})
 	}))
 	if err != nil && !errors.Is(err, errUnsynced) {
 		return s.discard(ctx, err)
 	}
-	s.reserved = 0
+	s.reserved, s.fieldSums = 0, nil
 	s.times, s.states, s.stats = nil, nil, Statistics{}
 	for i := range s.updateSaves {
 		s.updateSaves[i].States = nil

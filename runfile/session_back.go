@@ -102,6 +102,7 @@ func (s *Session) planBefore(ctx context.Context, failed error) error {
 		return fmt.Errorf("%w; and the checkpoint before is of no use: %w", failed, err)
 	}
 	s.supersede(segments, number, passed.File)
+	s.ownLast = false // there is none before that
 	return nil
 }
 
@@ -115,6 +116,40 @@ func (s *Session) supersede(segments []Segment, number int, passed string) {
 		}
 	}
 	s.inTheWay = append(s.inTheWay, passed)
+}
+
+// loadFields gives the caller's fields the cells that the start has in a file. Where they
+// are not those that were written, the start becomes that of the checkpoint before the
+// last one.
+func (s *Session) loadFields(ctx context.Context) error {
+	err := s.readFields(ctx)
+	if !errors.Is(err, ErrChecksum) { // which all ranks find alike
+		return err
+	}
+	passed := s.start
+	if err := s.settle(ctx, func() error { return s.planBefore(ctx, err) }); err != nil {
+		return err
+	}
+	s.log.Warn("the last checkpoint is passed over for another one, since its fields are damaged",
+		"last", passed.File, "time", passed.Time, "error", err, "other", s.start.File, "from", s.start.Time)
+	_, again := s.callLoadBundle(ctx)
+	if again == nil {
+		again = s.readFields(ctx)
+	}
+	if again != nil {
+		return fmt.Errorf("%w; and %w%s", err, again, startAnew)
+	}
+	return nil
+}
+
+func (s *Session) readFields(ctx context.Context) error {
+	if !s.start.Resumed {
+		return nil
+	}
+	if err := s.fields.read(ctx, s.located); err != nil {
+		return fmt.Errorf("%w from %s: %w%s", ErrResume, s.start.File, err, s.wayBack())
+	}
+	return nil
 }
 
 // clearTheWay sets the files aside, on rank 0, that the segment comes to replace.

@@ -140,7 +140,7 @@ func (d *disk) owns(file string) bool {
 }
 
 func (d *disk) look(ctx context.Context, g Segment) (*Info, []error, error) {
-	return judgeAlone(ctx, d.absolute(g.File), false, []Option{Warn(func(string) {})})
+	return judgeAlone(ctx, d.absolute(g.File), true, []Option{Warn(func(string) {}), withoutCells})
 }
 
 func (d *disk) places(number int) error {
@@ -201,7 +201,7 @@ func (d *disk) judged(ctx context.Context, path string) (*Checkpoint, error) {
 	if err != nil || !there {
 		return nil, err
 	}
-	_, faults, err := judgeAlone(ctx, path, true, []Option{Warn(func(string) {})})
+	_, faults, err := judgeAlone(ctx, path, true, []Option{Warn(func(string) {}), withoutCells})
 	if err == nil && len(faults) > 0 {
 		err = faults[0]
 	}

@@ -48,6 +48,7 @@ func init() {
 		"ErrMismatch":      ErrMismatch,
 		"ErrNoState":       ErrNoState,
 		"ErrHash":          ErrHash,
+		"ErrChecksum":      ErrChecksum,
 		"ErrNotOneRun":     ErrNotOneRun,
 		"errUnsynced":      errUnsynced,
 	} {

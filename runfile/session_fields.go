@@ -28,8 +28,10 @@ type place struct {
 
 // A fieldPlace is where one field is. Without runs only HDF5 knows.
 type fieldPlace struct {
-	Name string
-	Runs []planeRun
+	Name   string
+	Runs   []planeRun
+	Planes int      // of a chunk, which has a checksum; 0 where that isn't known
+	Sums   []uint64 // of the chunks, if the file has them
 }
 
 // A planeRun is z planes of a field, from Low up to, not including, High, that lie one
@@ -66,7 +68,7 @@ func (p *place) locate(f *h5.File, u *Unknown, state int) error {
 	if runs == nil {
 		return in(f.Name(), path, ErrMismatch, "its chunks are not planes of the field")
 	}
-	p.Fields = append(p.Fields, fieldPlace{u.Name, runs})
+	p.Fields = append(p.Fields, fieldPlace{Name: u.Name, Runs: runs, Planes: pieces[0].Count[1]})
 	return nil
 }
 
@@ -137,8 +139,9 @@ type knownField struct {
 	narrow bool // some rank has it as float32
 }
 
-// A planKey is what the plans of bricks depend on: how the field is cut, and the planes.
-type planKey struct{ cut, low, high int }
+// A planKey is what the plans of bricks depend on: how the field is cut, the planes, and
+// how many of them have a checksum.
+type planKey struct{ cut, low, high, planes int }
 
 // mostPlans bounds the memory of plans: there are many where chunks lie apart.
 const mostPlans = 8
@@ -252,6 +255,7 @@ type stretch struct {
 	name  string
 	known *knownField
 	first int64 // number of the first of this rank's cells in the planes
+	place *fieldPlace
 	planeRun
 }
 
@@ -259,15 +263,16 @@ type stretch struct {
 func (b *fieldBricks) each(ctx context.Context, p *place, move func(plan *brick.Plan, list []stretch) error) error {
 	var order []planKey
 	lists := map[planKey][]stretch{}
-	for _, f := range p.Fields {
+	for i := range p.Fields {
+		f := &p.Fields[i]
 		k := b.known[f.Name]
 		for _, run := range f.Runs {
-			key := planKey{k.cut, run.Low, run.High}
+			key := planKey{k.cut, run.Low, run.High, f.Planes}
 			if lists[key] == nil {
 				order = append(order, key)
 			}
 			_, first := b.part(k.cut, run)
-			lists[key] = append(lists[key], stretch{f.Name, k, first, run})
+			lists[key] = append(lists[key], stretch{f.Name, k, first, f, run})
 		}
 	}
 	for _, key := range order {
@@ -305,7 +310,11 @@ func (b *fieldBricks) plan(ctx context.Context, key planKey, s stretch) (*brick.
 	box, _ := b.part(key.cut, s.planeRun)
 	size := s.known.domain.Size
 	size[2] = key.high - key.low
-	p, err := brick.NewPlan(ctx, b.c, size, box, brick.Float64, brick.Filesystem(b.fsys))
+	opts := []brick.Option{brick.Filesystem(b.fsys)}
+	if key.planes > 0 {
+		opts = append(opts, brick.Sections(key.planes))
+	}
+	p, err := brick.NewPlan(ctx, b.c, size, box, brick.Float64, opts...)
 	if err == nil {
 		b.plans[key] = p
 	}
@@ -313,11 +322,12 @@ func (b *fieldBricks) plan(ctx context.Context, key planKey, s stretch) (*brick.
 }
 
 // write moves the cells of fields to the place that rank 0 has, as they are now, and
-// counts those that are NaN or infinite.
-func (b *fieldBricks) write(ctx context.Context, from *place) (counts map[string]int64, err error) {
+// counts those that are NaN or infinite. It also returns the checksums of the chunks of
+// each field.
+func (b *fieldBricks) write(ctx context.Context, from *place) (counts map[string]int64, sums map[string][]uint64, err error) {
 	var p place
 	if err := b.share(ctx, from, &p); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sources := map[string]pack.Source{}
 	err = comm.Protect(func() error {
@@ -330,9 +340,9 @@ func (b *fieldBricks) write(ctx context.Context, from *place) (counts map[string
 		return nil
 	})
 	if err := b.c.Agree(ctx, err); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	counts = map[string]int64{}
+	counts, sums = map[string]int64{}, map[string][]uint64{}
 	err = b.each(ctx, &p, func(plan *brick.Plan, list []stretch) error {
 		var jobs []brick.WriteJob
 		for _, s := range list {
@@ -342,16 +352,22 @@ func (b *fieldBricks) write(ctx context.Context, from *place) (counts map[string
 			}
 			jobs = append(jobs, brick.WriteJob{Name: fmt.Sprintf("field %q", s.name), Path: p.Path, Source: source, Within: true, Offset: s.Offset})
 		}
-		sums, err := plan.Write(onedir.Checked(ctx), jobs)
+		found, err := plan.Write(onedir.Checked(ctx), jobs)
 		if err != nil {
 			return err
 		}
+		sections := plan.Sections()
 		for i, s := range list {
-			counts[s.name] += sums[i].NonFinite
+			counts[s.name] += found[i].NonFinite
+			if sums[s.name] == nil {
+				all := chunkSum{planes: s.place.Planes, depth: s.known.domain.Size[2]}
+				sums[s.name] = make([]uint64, all.chunks())
+			}
+			copy(sums[s.name][s.Low/s.place.Planes:], sections[i])
 		}
 		return nil
 	})
-	return counts, err
+	return counts, sums, err
 }
 
 // share gives what rank 0 has to all ranks.
@@ -426,6 +442,8 @@ type storedFields struct {
 	Place place
 	Index int
 	Time  float64
+	// Damaged says why the checksums of the cells can't be compared, empty where they can.
+	Damaged string
 
 	file fs.FileInfo // of which that was found out, on rank 0
 }
@@ -468,7 +486,22 @@ func locateFields(ctx context.Context, l *Layout, from *Checkpoint) (*storedFiel
 			if err != nil {
 				return err
 			}
-			p.Runs = planeRuns(pieces, l.Unknown(p.Name).Domain)
+			u := l.Unknown(p.Name)
+			if p.Runs = planeRuns(pieces, u.Domain); p.Runs == nil {
+				continue
+			}
+			p.Planes = pieces[0].Count[1]
+			sums, planes, err := r.sums.chunksOf(u, s.Index)
+			if errors.Is(err, ErrChecksum) {
+				s.Damaged = err.Error() // for all ranks
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if planes == p.Planes {
+				p.Sums = sums
+			}
 		}
 		return nil
 	})
@@ -495,6 +528,9 @@ func (b *fieldBricks) read(ctx context.Context, from *storedFields) error {
 	}
 	if len(s.Place.Fields) == 0 {
 		return nil
+	}
+	if s.Damaged != "" {
+		return fmt.Errorf("%w: %s", ErrChecksum, s.Damaged)
 	}
 	var names []string
 	narrow := false
@@ -581,8 +617,20 @@ func (b *fieldBricks) readInto(ctx context.Context, s *storedFields, sinks map[s
 			}
 			jobs = append(jobs, brick.ReadJob{Name: fmt.Sprintf("field %q", t.name), Path: s.Place.Path, Sink: sink, Within: true, Offset: t.Offset})
 		}
-		_, err := plan.Read(onedir.Checked(ctx), jobs)
-		return err
+		if _, err := plan.Read(onedir.Checked(ctx), jobs); err != nil {
+			return err
+		}
+		// All ranks have the same.
+		for i, sections := range plan.Sections() {
+			t := list[i]
+			for n, is := range sections {
+				chunk := t.Low/t.place.Planes + n
+				if t.place.Sums != nil && t.place.Sums[chunk] != is {
+					return sumsDiffer(s.Place.Path, h5.Join("unknowns", t.name), partOfField(s.Index, chunk), t.place.Sums[chunk], is)
+				}
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -614,11 +662,12 @@ func (b *fieldBricks) readByHDF5(ctx context.Context, s *storedFields, name stri
 	plane := box.Size[0] * box.Size[1]
 	step := max(1, min(box.Size[2], transferBytes/8/plane))
 	buffer := make([]float64, step*plane)
+	reading := newFieldReading()
 	for z := 0; z < box.Size[2]; z += step {
 		part := box
 		part.Low[2], part.Size[2] = box.Low[2]+z, min(step, box.Size[2]-z)
 		cells := buffer[:part.Size[2]*plane]
-		if err := readField(ctx, &b.cfg.Layout, origin{index: s.Index, path: s.Place.Path}, s.Time, name, part, cells); err != nil {
+		if err := readField(ctx, &b.cfg.Layout, origin{index: s.Index, path: s.Place.Path}, reading, s.Time, name, part, cells); err != nil {
 			return err
 		}
 		if err := sink.WriteCells(pack.Bytes(cells), int64(z)*int64(plane)); err != nil {

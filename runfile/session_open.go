@@ -55,6 +55,9 @@ import (
 // earlier one is computed again; its files are renamed to <file>.superseded before the
 // segment replaces them.
 //
+// So is a checkpoint of which a value is not the one that was written, by the checksums
+// that its file has: [ErrChecksum], where no checkpoint is left.
+//
 // A checkpoint that is not finite is likewise passed over if the one before is, and
 // otherwise taken, with a warning; see [CheckpointConfig].
 //
@@ -157,10 +160,8 @@ func (s *Session) open(ctx context.Context) error {
 		return err
 	}
 	// The cells come last: nothing is refused once they have changed.
-	if s.start.Resumed {
-		if err := s.fields.read(ctx, s.located); err != nil {
-			return fmt.Errorf("%w from %s: %w%s", ErrResume, s.start.File, err, s.wayBack())
-		}
+	if err := s.loadFields(ctx); err != nil {
+		return err
 	}
 	s.begin()
 	if err := s.overwrite(ctx); err != nil {

@@ -199,10 +199,11 @@ func (s *cellSolver) advance(ctx context.Context, t testing.TB, run *Session) (o
 	return out
 }
 
-// smallDisk is a disk on which a chunk of a field has two planes.
+// smallDisk is a disk on which a chunk of a field has one plane, so that some
+// lie apart.
 func smallDisk(cfg Config, fsys vfs.FS) *disk {
 	d := diskWith(cfg, fsys)
-	d.chunkBytes = 2 * seriesDomain.Size[0] * seriesDomain.Size[1] * 8
+	d.chunkBytes = seriesDomain.Size[0] * seriesDomain.Size[1] * 8
 	return d
 }
 

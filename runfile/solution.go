@@ -28,6 +28,10 @@ type Solution struct {
 	carried *carried
 	// origins tell for each saved state in which file it is, and which one there.
 	origins []origin
+	// fieldSums are the checksums of the chunks of fields that a session has written, by
+	// the name of the field, for each saved state.
+	fieldSums []map[string][]uint64
+	reading   *fieldReading
 }
 
 // origin is where a saved state is.
@@ -90,12 +94,14 @@ type Checkpoint struct {
 	// that aren't in it have none. Nil: nobody has counted. Sessions count.
 	NonFinite map[string]int64
 
-	passed   *passedOver       // the last one, for which this one is taken
-	policies unknownPolicies   // for which a session writes it
-	units    map[string]string // that the file stores
-	carried  *carried          // as that of a Solution, with the stepper too
-	origin   origin
-	output   bool // it is one of the saved states of an output file
+	passed    *passedOver       // the last one, for which this one is taken
+	policies  unknownPolicies   // for which a session writes it
+	units     map[string]string // that the file stores
+	carried   *carried          // as that of a Solution, with the stepper too
+	origin    origin
+	output    bool                // it is one of the saved states of an output file
+	fieldSums map[string][]uint64 // of the chunks of fields that a session has written
+	reading   *fieldReading
 }
 
 // UpdateState is the state of one interval update.

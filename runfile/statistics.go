@@ -11,6 +11,9 @@ func (s *Statistics) Attempts() int {
 		len(s.NonlinearIterations), len(s.LinearIterations), len(s.WallTime), len(s.Outcome))
 }
 
+// hasEntries reports whether there is any.
+func (s *Statistics) hasEntries() bool { return s.Attempts() > 0 || len(s.IterationAttempt) > 0 }
+
 // unknownOutcome is the outcome of attempts whose file doesn't tell.
 const unknownOutcome = "unknown"
 

@@ -28,7 +28,8 @@ type column interface {
 	then(b column) column
 	unknown(n int) column // n entries of the same type and shape that aren't known
 	write(f *h5.File, path string, have int, o *options) error
-	value() any // for a record
+	value() any              // for a record
+	sum(from, to int) uint64 // the checksum of entries
 }
 
 type numberColumn[T h5.Element] struct {
@@ -128,6 +129,10 @@ func arrayOf[T record.Element](v []T, dims []int) record.Array {
 	return a
 }
 
+func (c numberColumn[T]) sum(from, to int) uint64 {
+	return sumNumbers(c.values[from*c.size() : to*c.size()])
+}
+
 type textColumn []string
 
 func (c textColumn) length() int { return len(c) }
@@ -150,6 +155,8 @@ func (c textColumn) write(f *h5.File, path string, have int, o *options) error {
 }
 
 func (c textColumn) value() any { return []string(c) }
+
+func (c textColumn) sum(from, to int) uint64 { return sumTexts(c[from:to]) }
 
 // Others returns the statistics that other writers have beside those of the format, by
 // their names: arrays, or lists of strings, with an entry for each attempt, or for each

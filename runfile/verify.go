@@ -34,7 +34,8 @@ func Verify(ctx context.Context, path string, opts ...Option) (Verified, error) 
 }
 
 // Faults is [Inspect] that reads all of a file, and returns everything that is wrong with
-// it, each with the file and the object. The values of fields are not read,
+// it, each with the file and the object. All values are compared with their checksums, and
+// [Info.Unsummed] names those that have none; the cells of fields without are not read,
 // but their shapes are checked, and in files of ours that the file has them all. It is
 // by this judgement that [Open] goes on from a checkpoint or doesn't.
 //

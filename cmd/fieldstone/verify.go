@@ -31,7 +31,8 @@ one that fieldstone wrote is incomplete without them. Files of fields that the m
 don't list are named.` + withHDF5(` Of a run file structure, version, shapes and the mark that it
 is complete are checked, that a checkpoint fits its segment, and that its bundles are there.
 The hashes of its settings are computed again if fieldstone wrote it; those of other
-writers can't be, and the output says so. The values of fields aren't read.`, "") + `
+writers can't be, and the output says so. All values that have a checksum are read and
+compared, those of fields too, and the output says what has none.`, "") + `
 
 Exit status: 0 when all is good, 1 when something is damaged, 2 for wrong usage, when
 something can't be read, or when there is nothing of ours at a path.`,

@@ -15,16 +15,21 @@ import (
 
 // runVerdict is the outcome of verifying a file of a run.
 type runVerdict struct {
-	Path      string     `json:"path"`
-	PathBytes []byte     `json:"path_bytes,omitempty"`
-	State     state      `json:"state"`
-	Kind      *string    `json:"kind"`
-	Version   *string    `json:"format_version"`
-	Writer    *string    `json:"writer"`
-	Ours      bool       `json:"ours"`
-	Hashes    int        `json:"hashes"`    // that were computed again
-	HashesBy  *string    `json:"hashes_by"` // whose they are, null: ours
-	States    int        `json:"saved_states"`
+	Path      string  `json:"path"`
+	PathBytes []byte  `json:"path_bytes,omitempty"`
+	State     state   `json:"state"`
+	Kind      *string `json:"kind"`
+	Version   *string `json:"format_version"`
+	Writer    *string `json:"writer"`
+	Ours      bool    `json:"ours"`
+	Hashes    int     `json:"hashes"`    // that were computed again
+	HashesBy  *string `json:"hashes_by"` // whose they are, null: ours
+	States    int     `json:"saved_states"`
+	// Checksums were found right, of the algorithm that the file names, null where it has
+	// none; Unsummed are the objects with values that have none.
+	Checksums int        `json:"checksums"`
+	Algorithm *string    `json:"checksum_algorithm"`
+	Unsummed  []string   `json:"without_checksum"`
 	Bytes     *int64     `json:"bytes"`
 	Faults    []runFault `json:"faults"`
 	Error     *string    `json:"error"` // why it can't be judged
@@ -126,7 +131,8 @@ func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	r := runVerdict{
 		Path: i.File, PathBytes: notUTF8(i.File), State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
 		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: sizeOf(i), Faults: []runFault{},
-		HashesBy: known(i.HashesBy),
+		HashesBy:  known(i.HashesBy),
+		Checksums: i.Checksums, Algorithm: known(i.ChecksumAlgorithm), Unsummed: append([]string{}, i.Unsummed...),
 	}
 	if !unread(faults, err) {
 		r.Kind = pointer(runKind(i))
@@ -169,5 +175,21 @@ func (r *runVerdict) String() string {
 	case r.Hashes == 1:
 		hashes = "1 hash"
 	}
-	return fmt.Sprintf("%s: good (%s, %s, %s, %s)", r.Path, kind, count(int64(r.States), "state"), hashes, orNoSize(r.Bytes))
+	return fmt.Sprintf("%s: good (%s, %s, %s, %s, %s)", r.Path, kind, count(int64(r.States), "state"), hashes, r.checksums(), orNoSize(r.Bytes))
+}
+
+// checksums says how much of a good file has checksums.
+func (r *runVerdict) checksums() string {
+	const most = 3
+	switch n := len(r.Unsummed); {
+	case r.Algorithm == nil:
+		return "no checksums"
+	case r.Checksums == 0 && *r.Algorithm != "CRC-64/NVME":
+		return fmt.Sprintf("checksums of the algorithm %q not checked", *r.Algorithm)
+	case n == 0:
+		return count(int64(r.Checksums), "checksum")
+	case n > most:
+		return fmt.Sprintf("%s, none of %s and %d more", count(int64(r.Checksums), "checksum"), strings.Join(r.Unsummed[:most], ", "), n-most)
+	}
+	return fmt.Sprintf("%s, none of %s", count(int64(r.Checksums), "checksum"), strings.Join(r.Unsummed, ", "))
 }

@@ -131,7 +131,7 @@ def coordinates(f):
 def check(name):
     with h5py.File(name, "r") as f:
         root(f)
-        assert sorted(f) == sorted(["layout", "settings", "solver_statistics", "time", "unknowns", "update_states"] + scales)
+        assert sorted(f) == sorted(["checksums", "layout", "settings", "solver_statistics", "time", "unknowns", "update_states"] + scales)
         record(f["settings"])
         layout(f["layout"])
         assert f["time"].attrs["unit"] == b"s" and list(f["time"]) == [0, 0.5, 1]
@@ -148,7 +148,7 @@ def check(name):
 def checkpoint(name):
     with h5py.File(name, "r") as f:
         root(f)
-        assert sorted(f) == sorted(["checkpoint", "layout", "settings", "time", "unknowns"] + scales)
+        assert sorted(f) == sorted(["checksums", "checkpoint", "layout", "settings", "time", "unknowns"] + scales)
         record(f["settings"])
         layout(f["layout"])
         unknowns(f["unknowns"], 1)
