@@ -561,3 +561,25 @@ func TestChecksumsComeBeforeTheMark(t *testing.T) {
 		t.Errorf("%d files were completed", seen)
 	}
 }
+
+// A run doesn't go on after a segment of which a value has changed: the output could not
+// be joined.
+func TestADamagedSegmentIsNotGoneOnAfter(t *testing.T) {
+	mpitest.Run(t, []int{1, 3}, func(t *mpitest.T, c *comm.Comm) {
+		ctx, dir := t.Context(), t.TempDir()
+		s := newCellSolver(t, cuts["x"](c.Size())[c.Rank()], 0, false)
+		cfg := s.config(dir)
+		run, err := open(ctx, c, cfg, smallDisk(cfg, vfs.OS), newClock().now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.advance(ctx, t, run)
+		onRoot(t, c, func() { flip(t, SegmentFile(dir, "run", 1), "unknowns/E", 1) })
+		_, err = open(ctx, c, cfg, smallDisk(cfg, vfs.OS), newClock().now)
+		if !errors.Is(err, ErrChecksum) || !errors.Is(err, ErrResume) || !strings.Contains(fmt.Sprint(err), "run.segment0001.h5: unknowns/E") {
+			t.Error(err)
+		}
+		sameOnAllRanks(t, c, "open", err)
+		s.free(t)
+	})
+}

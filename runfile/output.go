@@ -1114,7 +1114,7 @@ func readSaved(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint
 	if seg.savedBefore != nil {
 		k.SavedCount += int(*seg.savedBefore)
 	}
-	if k.Summary, err = readSummaryUntil(f, seg, k.Time); err != nil {
+	if k.Summary, err = readSummaryUntil(f, r.sums, seg, k.Time); err != nil {
 		return nil, err
 	}
 	// Of joined segments only the last one is known.

@@ -55,9 +55,9 @@ func (s *Summary) add(step Summary) {
 // readSummaryUntil counts what a run had done by the time of a saved state of an output
 // file: what the file's statistics say, if they are from the beginning of the run on.
 // Of a later segment the attempts alone are known, if it says how many were before it.
-func readSummaryUntil(f *h5.File, seg segment, time float64) (Summary, error) {
+func readSummaryUntil(f *h5.File, sums *storedSums, seg segment, time float64) (Summary, error) {
 	unknown := Summary{notKnown, notKnown, notKnown, notKnown, notKnown}
-	stats, err := readStatistics(f, nil)
+	stats, err := readStatistics(f, nil, sums)
 	if err != nil {
 		return unknown, err
 	}
