@@ -53,13 +53,6 @@ func onAll(t *testing.T, test func(t *testing.T, b backend)) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // plant creates a tree: "dir/", "file=content", "link->target".
 func (b backend) plant(t *testing.T, tree ...string) {
 	t.Helper()
@@ -648,4 +641,31 @@ func TestConcurrentWritersOfOneFile(t *testing.T) {
 			t.Errorf("%d bytes", len(data))
 		}
 	})
+}
+
+func TestSameFile(t *testing.T) {
+	onAll(t, func(t *testing.T, b backend) {
+		b.plant(t, "a=x", "b=x")
+		look := func(name string) fs.FileInfo {
+			info, err := b.Lstat(b.path(name))
+			must(t, err)
+			return info
+		}
+		before := look("a")
+		if vfs.SameFile(before, look("b")) || !vfs.SameFile(before, look("a")) {
+			t.Error("two files are one, or one is two")
+		}
+		must(t, b.Rename(b.path("a"), b.path("c")))
+		if !vfs.SameFile(before, look("c")) {
+			t.Error("a file is another one when it has another name")
+		}
+	})
+	other, err := os.Lstat(t.TempDir())
+	must(t, err)
+	m := vfs.NewMem()
+	info, err := m.Lstat("/")
+	must(t, err)
+	if vfs.SameFile(info, other) || vfs.SameFile(other, info) {
+		t.Error("directories of two filesystems are one")
+	}
 }
