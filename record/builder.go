@@ -35,7 +35,7 @@ type Option func(*Builder)
 
 // AnyKeys accepts the keys and names "order" and those of digits too. It is for
 // records that show what is in a file: there a list of arrays is read as a record
-// with the keys "1", "2", …. [Record.Writable] tells whether such a record is one that
+// with the keys "1", "2", …. [Record.Writable] reports whether such a record is one that
 // may be made and written; package runfile writes others only where it read them. A builder
 // without the option refuses them as a part.
 func AnyKeys() Option { return func(b *Builder) { b.anyKeys = true } }

@@ -22,7 +22,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
-// ofSession gives settings that name a session, as the check of a clone wants them.
+// ofSession returns settings that name a session, as the check of a clone wants them.
 func ofSession(t testing.TB, r record.Record, session string) record.Record {
 	t.Helper()
 	environment, err := record.Of(sessionKey, session)
@@ -337,7 +337,7 @@ func TestAChangedCheckpointIsNotGoneOnWith(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// kept gives the file the time that it had.
+	// kept sets the time of the file back.
 	kept := func(t *testing.T, path string, do func()) {
 		info, err := os.Stat(path)
 		if err != nil {

@@ -291,7 +291,7 @@ func (k *Checkpoint) summedOwn() ([]summedRecord, error) {
 
 // writeCheckpointSums writes the checksums of a checkpoint, except those of fields that HDF5
 // has written. Where the file is a clone, known are those of the records that the cloned
-// one has: the settings, but for the segment's, and the layout are the same. It returns
+// one has: the settings, except the segment's, and the layout are the same. It returns
 // those that the file has now.
 func writeCheckpointSums(f *h5.File, k *Checkpoint, known []summedRecord, o *options) ([]summedRecord, error) {
 	own := *o

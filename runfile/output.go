@@ -31,7 +31,7 @@ const (
 // that a failure leaves the path as it was. When it returns, the file is on the disk.
 //
 // The files, version, origins and stored units of a solution that was read play no
-// part, except that it gives the values of its fields unless [Fields] does. What only
+// part, except that it has the values of its fields unless [Fields] has them. What only
 // other writers have in their settings and statistics is written as it was read, and their
 // hashes are marked as theirs.
 func WriteOutput(ctx context.Context, path string, s *Solution, opts ...Option) error {
@@ -239,7 +239,7 @@ type dataset struct {
 	dims     []int // without the time
 }
 
-// datasets gives those of an unknown that is no field. Its values lie in the state vector
+// datasets returns those of an unknown that is no field. Its values lie in the state vector
 // from a number on, which is [Layout.Range]'s: whoever goes through all unknowns counts
 // himself, since that looks through all that come before.
 func (l *Layout) datasets(u *Unknown, from int) []dataset {

@@ -98,10 +98,10 @@ func radii(faces []float64) scale {
 // rowNumbers is the scale of an axis that has no coordinates but the numbers of its rows.
 func rowNumbers(n int) scale { return scale{n: n, same: n} }
 
-// writeScales makes the time a dimension scale, and gives the axes of fields and radial
-// unknowns their coordinates. It is called when all datasets have been made: they are
-// named once and for all, and grow as they are. So must those who copy the file leave
-// the datasets in their place.
+// writeScales makes the time a dimension scale, and attaches the scales of their coordinates
+// to the axes of fields and radial unknowns. It is called when all datasets have been made:
+// they are named once and for all, and grow as they are. So must those who copy the file
+// leave the datasets in their place.
 func writeScales(ctx context.Context, f *h5.File, l *Layout, elsewhere map[string]string, o *options) error {
 	s := l.scales(elsewhere)
 	for _, of := range s.scales {

@@ -118,7 +118,7 @@ func (s *Session) supersede(segments []Segment, number int, passed string) {
 	s.inTheWay = append(s.inTheWay, passed)
 }
 
-// loadFields gives the caller's fields the cells that the start has in a file. Where they
+// loadFields reads the cells that the start has in a file into the caller's fields. Where they
 // are not those that were written, the start becomes that of the checkpoint before the
 // last one.
 func (s *Session) loadFields(ctx context.Context) error {

@@ -431,7 +431,7 @@ int fs_make_scale(hid_t dataset, const char *name) {
 	return replace_attribute(dataset, "NAME", terminated_type(name), H5Screate(H5S_SCALAR), name);
 }
 
-// fs_dimension_list gives each axis of a dataset one scale.
+// fs_dimension_list attaches one scale to each axis of a dataset.
 int fs_dimension_list(hid_t dataset, size_t rank, const unsigned long long *scales) {
 	hsize_t n = rank;
 	hvl_t *lists = calloc(rank, sizeof *lists);

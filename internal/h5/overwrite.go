@@ -47,7 +47,7 @@ func Overwrite[T Element](f *File, path string, data []T, shape ...int) (fits bo
 	return fits && err == nil, err
 }
 
-// OverwriteString gives a dataset of one string another one. It reports false, and changes
+// OverwriteString replaces the string of a dataset of one. It reports false, and changes
 // nothing, where there is something else, or a string that is stored with fewer bytes.
 func (f *File) OverwriteString(path, s string) (fits bool, err error) {
 	return f.overwriteTexts(path, []string{s}, nil)

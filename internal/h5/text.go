@@ -151,7 +151,7 @@ func (f *File) appendStrings(path string, list []string, check func(Info) error)
 	})
 }
 
-// ReadString gives the string of a dataset that is one, by itself or as the only one of
+// ReadString returns the string of a dataset that is one, by itself or as the only one of
 // a list; of any length, padding and character set, as its bytes are. A dataset of strings with no element at all is the
 // empty string.
 func (f *File) ReadString(path string) (string, error) {
