@@ -60,7 +60,7 @@
 //
 // One goroutine at a time uses a Comm. Different communicators may be used at
 // the same time: where MPI did not grant MPI_THREAD_MULTIPLE their calls take
-// turns, and calls that block, as those on files with MPICH, take turns on all ranks in
+// turns, and calls that block, as those on files, take turns on all ranks in
 // the same order. A host program that initialised MPI with less than
 // MPI_THREAD_SERIALIZED calls from its one thread for MPI.
 package comm

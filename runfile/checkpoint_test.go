@@ -480,8 +480,8 @@ func TestTheStepsOfACheckpoint(t *testing.T) {
 		"remove run.checkpoint.h5.tmp", "create run.checkpoint.h5.tmp", "sync run.checkpoint.h5.tmp",
 		"remove run.checkpoint.prev.h5.tmp",
 		"rename run.checkpoint.prev.h5 run.checkpoint.prev.h5.tmp",
-		"rename run.checkpoint.h5 run.checkpoint.prev.h5",
-		"rename run.checkpoint.h5.tmp run.checkpoint.h5",
+		"rename_noreplace run.checkpoint.h5 run.checkpoint.prev.h5",
+		"rename_noreplace run.checkpoint.h5.tmp run.checkpoint.h5",
 		"remove run.checkpoint.prev.h5.tmp",
 		"syncdir " + filepath.Base(dir),
 	}

@@ -4,7 +4,6 @@ package mpi
 
 import (
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 )
@@ -16,10 +15,9 @@ import (
 var turn sync.Mutex
 
 // oneAtATime reports whether blocking calls of two communicators can keep each other from
-// ending: those on files, where files is true.
-func oneAtATime(files bool) bool {
-	return !library.multiple || files && !strings.HasPrefix(Implementation(), "openmpi ")
-}
+// ending. Calls on files can at any thread level: ROMIO, in MPICH and in Open MPI, holds a
+// lock in them.
+func oneAtATime(files bool) bool { return files || !library.multiple }
 
 // TryFiles begins this process's turn to call the methods of files, unless another
 // communicator has it. The ranks agree on the outcome before they go on; release ends
