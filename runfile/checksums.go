@@ -484,6 +484,11 @@ func (s *storedSums) all() (err error) {
 	if s.columns, s.states, s.rows, err = s.table(stateNamesPath, stateSumsPath); err != nil {
 		return err
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.columns)) {
+		if !isSummedDataset(name) {
+			return s.bad(stateNamesPath, "%q is no dataset with a row for each saved state", name)
+		}
+	}
 	var n, m int
 	if s.statisticColumns, s.statistics, n, err = s.table(statisticNamesPath, statisticSumsPath); err != nil {
 		return err
@@ -512,10 +517,39 @@ func (s *storedSums) all() (err error) {
 	}
 	s.records = map[string]uint64{}
 	for i, name := range names {
+		if !isSummedRecord(name) {
+			return s.bad(recordNamesPath, "%q is no record that has a checksum", name)
+		}
 		s.records[name] = sums[i]
 	}
 	return nil
 }
+
+// isSummedDataset reports whether a path can be that of a dataset with a row for each
+// saved state.
+func isSummedDataset(path string) bool {
+	group, rest, below := strings.Cut(path, "/")
+	switch {
+	case !below:
+		return path == "time"
+	case group == "unknowns":
+		name, radius, perRadius := strings.Cut(rest, "/")
+		return isName(name) && (!perRadius || isName(radius))
+	}
+	return group == updatesGroup && isName(rest)
+}
+
+// isSummedRecord reports whether a path can be that of a record with a checksum.
+func isSummedRecord(path string) bool {
+	group, section, below := strings.Cut(path, "/")
+	if !below {
+		return slices.Contains([]string{"layout", "settings", "checkpoint", nonFiniteGroup}, path)
+	}
+	return (group == "settings" || group == "checkpoint") && isName(section)
+}
+
+// isName reports whether a name is that of one object, and not a path.
+func isName(name string) bool { return name != "" && name != "." && !strings.Contains(name, "/") }
 
 // named is the algorithm that the file names. What is no group of checksums at all, or
 // doesn't name one, has an unknown one.
@@ -941,28 +975,15 @@ func (s *storedSums) chunksOf(u *Unknown, k int) (sums []uint64, planes int, err
 		return nil, 0, err
 	}
 	path := h5.Join("unknowns", u.Name)
-	info, err := s.f.Stat(path)
-	if err != nil {
-		return nil, 0, err
-	}
 	size := u.Domain.Size
 	if len(shape) != 2 || shape[1] < 1 {
 		return nil, 0, s.bad(own, "shape %v, not states and chunks", shape)
 	}
-	// Who stored the field in another form has left the checksums as they were, which are
-	// those of chunks of about the same size.
-	ways := []int{(size[2] + shape[1] - 1) / shape[1]}
-	if len(info.Chunk) == 4 {
-		ways = append([]int{info.Chunk[1]}, ways...)
-	}
-	for _, planes = range ways {
-		if n := (&chunkSum{planes: planes, depth: size[2]}).chunks(); n == shape[1] {
-			break
-		}
-		planes = 0
-	}
-	if planes == 0 {
-		return nil, 0, s.bad(own, "shape %v, a state has %d planes in chunks of %v", shape, size[2], info.Chunk)
+	// The chunks that were summed up are of equally many planes, also where somebody has
+	// stored the field in others since.
+	planes = (size[2] + shape[1] - 1) / shape[1]
+	if n := (&chunkSum{planes: planes, depth: size[2]}).chunks(); n != shape[1] {
+		return nil, 0, s.bad(own, "shape %v, a state has %d planes", shape, size[2])
 	}
 	if k >= shape[0] {
 		return nil, 0, in(s.f.Name(), path, ErrChecksum, "saved state %d has none, there are %d", k, shape[0])

@@ -360,19 +360,37 @@ func TestOddChecksums(t *testing.T) {
 			return h5.Write(f, path, make([]uint64, size), n...)
 		})
 	}
+	// named replaces the first of some names.
+	named := func(path, name string) func(f *h5.File) error {
+		return func(f *h5.File) error {
+			list, err := f.ReadStrings(path)
+			if err != nil {
+				return err
+			}
+			list[0] = name
+			return errors.Join(f.Unlink(path), f.WriteStrings(path, list, h5.Fixed))
+		}
+	}
 	for name, tc := range map[string]struct {
 		edit func(f *h5.File) error
 		want string // "" is no fault
 	}{
-		"a dataset":               {numbers(sumsGroup, 3), ""},
-		"no algorithm":            {func(f *h5.File) error { return f.DeleteAttribute(sumsGroup, algorithmAttribute) }, ""},
-		"a number as algorithm":   {func(f *h5.File) error { return h5.SetAttribute(f, sumsGroup, algorithmAttribute, []int64{1}) }, ""},
-		"states of a line":        {numbers(stateSumsPath, 4), stateSumsPath},
-		"states of other columns": {numbers(stateSumsPath, 2, 3), stateSumsPath},
-		"fewer states":            {numbers(stateSumsPath, 0, 9), ""},
-		"states that are floats":  {put(stateSumsPath, func(f *h5.File) error { return h5.Write(f, stateSumsPath, make([]float64, 2), 2, 1) }), stateSumsPath},
-		"a scalar":                {numbers(stateSumsPath), stateSumsPath},
-		"a group":                 {put(stateSumsPath, func(f *h5.File) error { return f.CreateGroup(stateSumsPath) }), stateSumsPath},
+		"a record that is the root":  {named(recordNamesPath, "/"), recordNamesPath},
+		"a record of no name":        {named(recordNamesPath, "settings/"), recordNamesPath},
+		"a record that is a dataset": {named(recordNamesPath, "time"), recordNamesPath},
+		"a column of the root":       {named(stateNamesPath, "/"), stateNamesPath},
+		"a column of a record":       {named(stateNamesPath, "settings"), stateNamesPath},
+		"a column of a field":        {named(stateNamesPath, "unknowns/phi"), stateNamesPath},
+		"a column of nothing":        {named(stateNamesPath, "unknowns/nothing"), "unknowns/nothing"},
+		"a dataset":                  {numbers(sumsGroup, 3), ""},
+		"no algorithm":               {func(f *h5.File) error { return f.DeleteAttribute(sumsGroup, algorithmAttribute) }, ""},
+		"a number as algorithm":      {func(f *h5.File) error { return h5.SetAttribute(f, sumsGroup, algorithmAttribute, []int64{1}) }, ""},
+		"states of a line":           {numbers(stateSumsPath, 4), stateSumsPath},
+		"states of other columns":    {numbers(stateSumsPath, 2, 3), stateSumsPath},
+		"fewer states":               {numbers(stateSumsPath, 0, 9), ""},
+		"states that are floats":     {put(stateSumsPath, func(f *h5.File) error { return h5.Write(f, stateSumsPath, make([]float64, 2), 2, 1) }), stateSumsPath},
+		"a scalar":                   {numbers(stateSumsPath), stateSumsPath},
+		"a group":                    {put(stateSumsPath, func(f *h5.File) error { return f.CreateGroup(stateSumsPath) }), stateSumsPath},
 		"never written": {put(stateSumsPath, func(f *h5.File) error {
 			return h5.CreateDataset[uint64](f, stateSumsPath, h5.Layout{Shape: []int{1 << 20, 9}, Chunk: []int{1, 9}})
 		}), stateSumsPath},

@@ -104,6 +104,10 @@ func (i *inspector) rest() error {
 		if err == nil && !has {
 			err = in(i.f.Name(), path, ErrChecksum, "there are checksums of it, and it is missing")
 		}
+		isField := func(u Unknown) bool { return u.Kind == Field && path == h5.Join("unknowns", u.Name) }
+		if err == nil && slices.ContainsFunc(i.Layout.Unknowns, isField) {
+			err = s.bad(stateNamesPath, "%q is a field, which has checksums of chunks", path)
+		}
 		if err := i.keep(err); err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func (s *scale) pieces(ctx context.Context, do func(first int, part []float64) e
 // scales compares the coordinates of a file of ours with its layout. Files of earlier
 // releases have none.
 func (i *inspector) scales(ctx context.Context) error {
-	if !i.values || !i.r.ours {
+	if !i.r.ours {
 		return nil
 	}
 	for _, s := range i.Layout.scales(nil).scales {

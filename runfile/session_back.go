@@ -32,13 +32,20 @@ func (s *Session) loadBundle(ctx context.Context) error {
 	}
 	s.log.Warn(what, last, passed.File, "time", passed.Time, "error", failed, before, s.start.File, "from", s.start.Time)
 	if _, again := s.callLoadBundle(ctx); again != nil {
-		return fmt.Errorf("%w; and %w%s", failed, again, startAnew)
+		return fmt.Errorf("%w; and %w%s", failed, again, startAnew(passed))
 	}
 	return nil
 }
 
-// startAnew is how to go on where no checkpoint is of use.
-const startAnew = " (bring a bundle back, or start anew: overwrite, or choose another name)"
+// startAnew is how to go on where no checkpoint is of use. The one that was passed over
+// may have its fields in bundles.
+func startAnew(passed Start) string {
+	way := "start anew: overwrite, or choose another name"
+	if len(passed.Bundles) > 0 {
+		way = "bring a bundle back, or " + way
+	}
+	return " (" + way + ")"
+}
 
 // callLoadBundle has the bundles of the start loaded, if there are any. An error is
 // final if an earlier checkpoint is no way out of it: all ranks see that alike, since
@@ -77,9 +84,9 @@ func (s *Session) planBefore(ctx context.Context, failed error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return fmt.Errorf("%w; and the checkpoint before can't be read: %w%s", failed, err, startAnew)
+		return fmt.Errorf("%w; and the checkpoint before can't be read: %w%s", failed, err, startAnew(passed))
 	case from == nil:
-		return fmt.Errorf("%w; and there is no checkpoint before it%s", failed, startAnew)
+		return fmt.Errorf("%w; and there is no checkpoint before it%s", failed, startAnew(passed))
 	case from.Time > passed.Time || from.Segment > passed.FromSegment:
 		return fmt.Errorf("%w; and %s, of segment %d at %v s, is not from before it", failed, from.File, from.Segment, from.Time)
 	}
@@ -137,7 +144,7 @@ func (s *Session) loadFields(ctx context.Context) error {
 		again = s.readFields(ctx)
 	}
 	if again != nil {
-		return fmt.Errorf("%w; and %w%s", err, again, startAnew)
+		return fmt.Errorf("%w; and %w%s", err, again, startAnew(passed))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,11 +77,17 @@ func (a *app) join(ctx context.Context, files []string, out string, overwrite, a
 		return statusError(statusFailed)
 	}
 	s, err := runfile.ReadOutput(ctx, files, a.warnRun("join"))
-	if err != nil {
+	if errors.Is(err, runfile.ErrNotOneRun) {
 		return a.refused(ctx, "join", err)
 	}
-	if err := a.wantGood(ctx, "join", files); err != nil {
-		return err
+	bad, unjudged := a.reportBad(ctx, "join", files)
+	switch err := cmp.Or(err, unjudged); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case bad:
+		return statusError(statusBad)
+	case err != nil:
+		return a.refused(ctx, "join", err)
 	}
 	list, err := countDropped(ctx, s, files)
 	if err != nil {
@@ -117,27 +124,18 @@ func (a *app) wantRunFiles(command string, files []string) error {
 	return nil
 }
 
-// wantGood reports what is wrong with files that could be read: their values would come out
-// of them as good ones.
-func (a *app) wantGood(ctx context.Context, command string, files []string) error {
-	bad := false
+// reportBad reports what is wrong with files, and whether there is any: what is read of them
+// could come out as good. The error is that a file can't be judged.
+func (a *app) reportBad(ctx context.Context, command string, files []string) (bad bool, err error) {
 	for _, file := range files {
-		_, faults, err := judgeRun(ctx, file, runfile.NoValues(), runfile.Warn(func(string) {}))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return a.refused(ctx, command, err)
-		}
+		_, faults, unjudged := judgeRun(ctx, file, runfile.NoValues(), runfile.Warn(func(string) {}))
+		err = cmp.Or(err, unjudged)
 		for _, f := range faults {
 			a.reportRun(command, file, f)
 			bad = true
 		}
 	}
-	if bad {
-		return statusError(statusBad)
-	}
-	return nil
+	return bad, err
 }
 
 // refused reports why files can't be read as one output.

@@ -167,7 +167,7 @@ func (a *app) warnRun(command string) runfile.Option {
 }
 
 // objects are what the root of a run file holds.
-var objects = []string{"settings", "layout", "time", "unknowns", "solver_statistics", "update_states", "checkpoint"}
+var objects = []string{"settings", "layout", "time", "unknowns", "solver_statistics", "update_states", "checkpoint", "checksums", "non_finite"}
 
 // scales are its dimension scales, apart from the numbers behind some.
 var scales = []string{"x", "y", "z", "r", "component"}

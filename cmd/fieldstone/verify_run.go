@@ -58,7 +58,9 @@ func runFaultLines(faults []runFault) []string {
 		if _, ok := objects[f.Reason]; !ok {
 			reasons = append(reasons, f.Reason)
 		}
-		objects[f.Reason] = append(objects[f.Reason], f.Object)
+		if f.Object != "" || objects[f.Reason] == nil {
+			objects[f.Reason] = append(objects[f.Reason], f.Object)
+		}
 	}
 	var lines []string
 	for _, reason := range reasons {
