@@ -150,7 +150,7 @@ func (a *app) refused(ctx context.Context, command string, err error) error {
 		}
 	}
 	a.complain("%s: %s", command, text)
-	if errors.Is(err, runfile.ErrNotOneRun) {
+	if errors.Is(err, runfile.ErrNotOneRun) || errors.Is(err, runfile.ErrChecksum) {
 		return statusError(statusBad)
 	}
 	return statusError(statusFailed)

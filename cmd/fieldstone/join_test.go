@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -337,5 +338,43 @@ func TestJoinOnAFullDisk(t *testing.T) {
 	says(t, errors.String(), "no space left on device")
 	if left := listed(t, dir); len(left) > 0 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// A file that verify calls bad is refused by join and called bad by segments, with the
+// same text.
+func TestADamagedSegmentIsRefusedByJoin(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(t *testing.T)
+		says   string
+		values bool // that alone have changed: who reads none doesn't see it
+	}{
+		"a coordinate": {func(t *testing.T) {
+			edit(t, segment2, func(f *h5.File) error { return h5.WriteSlab(f, "r", []float64{99}, []int{0}, []int{1}) })
+		}, "r: does not match", false},
+		"a value": {func(t *testing.T) {
+			f, err := h5.OpenReadWrite(segment2)
+			if err == nil {
+				err = errors.Join(h5.WriteSlab(f, "unknowns/I", []float64{99}, []int{1}, []int{1}), f.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "unknowns/I: the checksum", true},
+		"the end": {func(t *testing.T) { write(t, segment2, read(t, segment2)[:3000]) }, "not a usable HDF5 file", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs(t)
+			c.damage(t)
+			says(t, mustRun(t, 1, "verify", segment2).errors, c.says)
+			o := mustRun(t, 1, "join", segment1, segment2, "-o", "decay.h5")
+			says(t, o.errors, "fieldstone: join", segment2+": ", c.says)
+			if o.out != "" || exists("decay.h5") {
+				t.Errorf("%q, %q", o.out, o.errors)
+			}
+			if !c.values {
+				says(t, mustRun(t, 0, "segments", "results", "decay").out, "bad", c.says)
+			}
+		})
 	}
 }
