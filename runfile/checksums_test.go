@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,17 +22,7 @@ import (
 // sumsPython runs the script about checksums.
 func sumsPython(t *testing.T, args ...string) string {
 	t.Helper()
-	if err := exec.Command(python, "-c", "import h5py").Run(); err != nil {
-		if os.Getenv("FIELDSTONE_REQUIRE_H5PY") != "" {
-			t.Fatal("h5py is required:", err)
-		}
-		t.Skip("no h5py to compare with:", err)
-	}
-	out, err := exec.Command(python, append([]string{"testdata/checksums.py"}, args...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return string(out)
+	return runScript(t, "checksums.py", args...)
 }
 
 // summed makes files of every kind: outputs with everything, fields in several chunks

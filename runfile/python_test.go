@@ -22,29 +22,42 @@ const python = "/usr/bin/python3"
 
 func runPython(t *testing.T, args ...string) {
 	t.Helper()
-	switch err := tryPython(args...); {
+	runScript(t, "runfile.py", args...)
+}
+
+// runScript runs a script of the tests, where there is h5py, and returns what it prints.
+func runScript(t *testing.T, script string, args ...string) string {
+	t.Helper()
+	out, err := tryScript(script, args...)
+	switch {
 	case errors.Is(err, errNoPython):
 		t.Skip("no h5py to compare with:", err)
 	case err != nil:
 		t.Fatal(err)
 	}
+	return out
 }
 
 var errNoPython = errors.New("no h5py")
 
 // tryPython runs the script of the tests where there is h5py.
 func tryPython(args ...string) error {
+	_, err := tryScript("runfile.py", args...)
+	return err
+}
+
+func tryScript(script string, args ...string) (string, error) {
 	if err := exec.Command(python, "-c", "import h5py").Run(); err != nil {
 		if os.Getenv("FIELDSTONE_REQUIRE_H5PY") != "" {
-			return fmt.Errorf("h5py is required: %w", err)
+			return "", fmt.Errorf("h5py is required: %w", err)
 		}
-		return fmt.Errorf("%w: %w", errNoPython, err)
+		return "", fmt.Errorf("%w: %w", errNoPython, err)
 	}
-	out, err := exec.Command(python, append([]string{"testdata/runfile.py"}, args...)...).CombinedOutput()
+	out, err := exec.Command(python, append([]string{filepath.Join("testdata", script)}, args...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return nil
+	return string(out), nil
 }
 
 func TestPythonReadsOurOutput(t *testing.T) {
