@@ -25,6 +25,7 @@ type client struct {
 	vfs.FS
 	back   bool // what is written stays in the cache until the file is closed
 	opens  int  // for reading, for which what was cached counts; then the server is asked again
+	pages  bool // what was cached is pages of the system, which can be told to let go of them
 	mu     sync.Mutex
 	cached map[string][]byte
 	asked  map[string]int
@@ -87,6 +88,14 @@ func (f *clientFile) ReadAt(p []byte, off int64) (int, error) {
 		return n, io.EOF
 	}
 	return n, nil
+}
+
+func (f *clientFile) Forget() {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	if f.c.pages {
+		delete(f.c.cached, f.name)
+	}
 }
 
 func (f *clientFile) WriteAt(p []byte, off int64) (int, error) {
@@ -170,7 +179,19 @@ func TestACacheThatIsBehindIsWaitedFor(t *testing.T) {
 	}
 }
 
-// So does one that is behind with the size.
+// Pages of an old content that the system would keep for ever are let go of.
+func TestPagesThatStayBehindAreReadAfresh(t *testing.T) {
+	server := newNodesFS(t, 2, 'o')
+	behind := newClient(server, false, 1<<20)
+	behind.pages = true
+	var logs strings.Builder
+	err := written(t, [2]*client{newClient(server, false, 0), behind}, &logs, brick.ReadBack())
+	if n := strings.Count(logs.String(), "it is read again"); err != nil || n != 1 {
+		t.Errorf("read again %d times: %v\n%s", n, err, logs.String())
+	}
+}
+
+// A cache that is behind with the size is waited for too.
 func TestASizeThatIsBehindIsWaitedFor(t *testing.T) {
 	server := newNodesFS(t, 2, 'o')
 	behind := &shortSize{FS: server, old: 2}

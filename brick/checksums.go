@@ -41,14 +41,15 @@ func Checksums(ctx context.Context, c *comm.Comm, fsys vfs.FS, paths []string, s
 	if err != nil {
 		return nil, fmt.Errorf("checksum of files: %w", err)
 	}
-	return r.sumFiles(ctx, fsys, "read", jobs, size)
+	return r.sumFiles(ctx, fsys, "read", jobs, size, false)
 }
 
-func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64) ([]Sum, error) {
+// sumFiles sums up files, afresh without what the nodes have kept of them.
+func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job, size int64, afresh bool) ([]Sum, error) {
 	low, high := part(size, r.Rank(), r.Size())
 	t := newTally(len(jobs), high-low)
 	t.counts = size%8 == 0
-	counts, err := r.agreeCounts(ctx, sumRanges(ctx, fsys, op, jobs, size, low, high, t), t)
+	counts, err := r.agreeCounts(ctx, sumRanges(ctx, fsys, op, jobs, size, low, high, afresh, t), t)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (r *ranks) sumFiles(ctx context.Context, fsys vfs.FS, op string, jobs []job
 }
 
 // sumRanges sums up the bytes [low, high) of all files, of parts those of the part.
-func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, low, high int64, t *tally) (err error) {
+func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, low, high int64, afresh bool, t *tally) (err error) {
 	buf, err := shm.Alloc(int(min(readChunk, high-low)))
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func sumRanges(ctx context.Context, fsys vfs.FS, op string, jobs []job, size, lo
 	var sum sums
 	for i, j := range jobs {
 		t.begin(&sum, size)
-		if err := sumRange(ctx, fsys, j, size, low, high, buf.Bytes, &sum); err != nil {
+		if err := sumRange(ctx, fsys, j, size, low, high, afresh, buf.Bytes, &sum); err != nil {
 			return j.fail(op, err)
 		}
 		t.add(i, &sum)
@@ -125,7 +126,7 @@ func part(size int64, rank, ranks int) (low, high int64) {
 	return cut(int64(rank)), cut(int64(rank) + 1)
 }
 
-func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, buf []byte, sum *sums) (err error) {
+func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, afresh bool, buf []byte, sum *sums) (err error) {
 	step := waiting.Doing(ctx, "open", j.called())
 	f, err := fsys.OpenFile(j.Path, os.O_RDONLY|vfs.NoWait, 0)
 	if err != nil {
@@ -133,6 +134,9 @@ func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, bu
 		return err
 	}
 	defer func() { err = also(err, f.Close()) }()
+	if afresh {
+		vfs.Forget(f)
+	}
 	err = hasSize(f, j, size)
 	step.End()
 	if err != nil {

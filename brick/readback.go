@@ -54,7 +54,7 @@ func (p *Plan) readBack(ctx context.Context, jobs []job, want []Sum) error {
 		pause = l.Pause
 	}
 	for again := 0; ; again++ {
-		bad, err := p.lookBack(ctx, jobs, want)
+		bad, err := p.lookBack(ctx, jobs, want, again > 0)
 		if bad == nil {
 			return err
 		}
@@ -78,8 +78,10 @@ func (p *Plan) readBack(ctx context.Context, jobs []job, want []Sum) error {
 
 // lookBack returns the jobs whose files are not as they were written and may yet be, and
 // what is wrong with the first, the same on all ranks. Without such jobs the error is final.
-func (p *Plan) lookBack(ctx context.Context, jobs []job, want []Sum) (bad []job, err error) {
-	got, err := p.c.sumFiles(ctx, p.opt.fs, "read back", jobs, p.FileSize())
+// Afresh it reads without the pages that the nodes have kept: a page that was filled from a
+// client's old copy of the file stays for as long as the file isn't changed again.
+func (p *Plan) lookBack(ctx context.Context, jobs []job, want []Sum, afresh bool) (bad []job, err error) {
+	got, err := p.c.sumFiles(ctx, p.opt.fs, "read back", jobs, p.FileSize(), afresh)
 	if err != nil {
 		for _, old := range []error{ErrSize, io.ErrUnexpectedEOF, fs.ErrNotExist, syscall.ESTALE} {
 			if errors.Is(err, old) {

@@ -19,6 +19,15 @@ const (
 	Delay Action = "delay" // it is carried out later
 )
 
+// An Option of [Mount] changes what the filesystem is like.
+type Option string
+
+// The options.
+const (
+	Cached Option = "cached" // the kernel keeps pages of files, as of a network filesystem's
+	Folds  Option = "folds"  // the case of ASCII letters in names isn't told apart
+)
+
 // A Rule says which calls fail, and how. Only one rule is in force.
 type Rule struct {
 	// Op is the operation of FUSE: getattr (what looks up a name asks for it too), open,

@@ -22,7 +22,7 @@ const patience = time.Minute
 
 // Mount shows the directory base at the directory at, until the end of the test. Both
 // must exist. The test is skipped where that can't be had.
-func Mount(tb testing.TB, base, at string) {
+func Mount(tb testing.TB, base, at string, options ...Option) {
 	tb.Helper()
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		tb.Skipf("FUSE isn't to be had here: %v", err)
@@ -30,7 +30,11 @@ func Mount(tb testing.TB, base, at string) {
 		f.Close()
 	}
 	var output bytes.Buffer
-	cmd := exec.Command(build(tb), base, at)
+	args := []string{base, at}
+	for _, o := range options {
+		args = append(args, string(o))
+	}
+	cmd := exec.Command(build(tb), args...)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)

@@ -497,6 +497,9 @@ func (f *injectFile) Allocate(size int64) error {
 	return f.run(Op{Kind: OpAllocate, Size: size}, func() error { return f.base.Allocate(size) })
 }
 
+// Forget passes the hint on.
+func (f *injectFile) Forget() { Forget(f.base) }
+
 func (f *injectFile) Close() error {
 	call := func() error { return f.base.Close() }
 	return f.in.run(Op{Kind: OpClose, Name: f.base.Name()}, func(int) error { return call() }, func() { _ = call() })

@@ -106,6 +106,20 @@ func StartWriteBack(f File, offset, n int64) {
 	}
 }
 
+// forgetter is a file that can let go of what its system keeps of it.
+type forgetter interface{ Forget() }
+
+// Forget makes the system let go of the pages that it keeps of the file, where it can, so
+// that the next read asks the filesystem: a client of a network filesystem may have kept
+// what another node has changed since. It is a hint, and no change is lost by it.
+func Forget(f File) {
+	if c, ok := f.(forgetter); ok {
+		c.Forget()
+	}
+}
+
+func (f osFile) Forget() { forget(f.File) }
+
 // lockAttempts bounds the races that Lock is ready to lose against releases of
 // the same lock. Whoever loses that many is told that the lock is held: it was,
 // each time.

@@ -120,6 +120,12 @@ func startWriteBack(f *os.File, offset, n int64) {
 	})
 }
 
+func forget(f *os.File) {
+	_ = control(f, func(fd uintptr) error {
+		return unix.Fadvise(int(fd), 0, 0, unix.FADV_DONTNEED)
+	})
+}
+
 // tryLock takes an open file description lock: it belongs to the handle, not to
 // the process, so that two handles of one process exclude each other, and it
 // reaches the other nodes of a network filesystem. flock is for kernels and

@@ -1,6 +1,7 @@
 /*
- * faultfs BASE MOUNT: shows the directory BASE at MOUNT, and fails a call where it is told
- * to. It stays in the foreground, and ends with the process that has started it.
+ * faultfs BASE MOUNT [cached] [folds]: shows the directory BASE at MOUNT, and fails a call
+ * where it is told to. It stays in the foreground, and ends with the process that has
+ * started it.
  *
  * It is told through the file MOUNT/.faultfs, which only lookups by name find. Written to
  * it is one line:
@@ -21,8 +22,11 @@
  * "PROCESS OP N" a line.
  *
  * Files are opened without the kernel's cache, so each call of a program arrives here as
- * it was made, and a short read is a short read. Names and attributes aren't remembered
- * either, so MOUNT shows at once what changes in BASE.
+ * it was made, and a short read is a short read; "cached" opens them with it. Names and
+ * attributes aren't remembered either, so MOUNT shows at once what changes in BASE.
+ *
+ * With "folds" MOUNT doesn't tell the case of ASCII letters apart: names below it are those
+ * of BASE in lower case.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -63,12 +67,18 @@ static struct {
 	long count[MAX_PROCESSES];
 } op_counts[MAX_OPS];
 
+static int cached, folds;
+
 /* Real paths. */
 struct real { char text[2 * PATH_MAX]; };
 static struct real real(const char *path)
 {
 	struct real r;
-	snprintf(r.text, sizeof r.text, "%s%s", base, path);
+	char *c = r.text + snprintf(r.text, sizeof r.text, "%s", base);
+	snprintf(c, sizeof r.text - (c - r.text), "%s", path);
+	for (; folds && *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c += 'a' - 'A';
 	return r;
 }
 #define REAL(path) (real(path).text)
@@ -331,7 +341,7 @@ static int opened(enum action what, int err, int fd, struct fuse_file_info *fi)
 		return -err;
 	}
 	fi->fh = fd;
-	fi->direct_io = 1;
+	fi->direct_io = !cached;
 	return 0;
 }
 
@@ -453,9 +463,18 @@ int main(int argc, char **argv)
 	static pid_t parent;
 	char *args[] = { argv[0], argv[2], foreground, NULL };
 	pthread_t thread;
+	int usage = argc < 3 || !realpath(argv[1], base);
 
-	if (argc != 3 || !realpath(argv[1], base)) {
-		fprintf(stderr, "faultfs BASE MOUNT\n");
+	for (int i = 3; i < argc; i++) {
+		if (!strcmp(argv[i], "cached"))
+			cached = 1;
+		else if (!strcmp(argv[i], "folds"))
+			folds = 1;
+		else
+			usage = 1;
+	}
+	if (usage) {
+		fprintf(stderr, "faultfs BASE MOUNT [cached] [folds]\n");
 		return 2;
 	}
 	umask(0);
