@@ -233,3 +233,55 @@ func (f shortFile) Stat() (fs.FileInfo, error) {
 type shortInfo struct{ fs.FileInfo }
 
 func (i shortInfo) Size() int64 { return i.FileInfo.Size() / 2 }
+
+// staleRoom shows a file that is opened to be written as it was before rank 0 made room in
+// it, as often as given.
+type staleRoom struct {
+	vfs.FS
+	opens, old int
+}
+
+func (s *staleRoom) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := s.FS.OpenFile(name, flag, perm)
+	if err != nil || flag&os.O_WRONLY == 0 {
+		return f, err
+	}
+	if s.opens++; s.opens <= s.old {
+		return shortFile{f}, nil
+	}
+	return f, nil
+}
+
+// A node that sees the size of a run's file late waits for the room that rank 0 made there,
+// and a file that never has it is an error.
+func TestRoomThatIsSeenLateIsWaitedFor(t *testing.T) {
+	for _, tc := range []struct {
+		old int
+		err error
+	}{{1, nil}, {3, nil}, {4, brick.ErrSize}} {
+		server := newNodesFS(t, 2, 'o')
+		if err := vfs.WriteFile(server, "/data/run.h5", make([]byte, 10), 0o666, false); err != nil {
+			t.Fatal(err)
+		}
+		errs := make([]error, 2)
+		err := comm.Run(2, func(c *comm.Comm) error {
+			r := c.Rank()
+			ctx := onedir.Checked(onedir.With(t.Context(), onedirtest.Nodes(0, 1)))
+			fsys := &staleRoom{FS: server, old: tc.old * r}
+			p, err := brick.NewPlan(ctx, c, [3]int{8, 1, 2}, grid.Box{Low: [3]int{0, 0, r}, Size: [3]int{8, 1, 1}}, brick.Float64,
+				brick.Filesystem(fsys), brick.Using(brick.POSIX))
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			_, errs[r] = p.Write(ctx, []brick.WriteJob{{Name: `field "a"`, Path: "/data/run.h5", Source: nodesCells(r), Within: true, Offset: 16}})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (errs[0] == nil) != (tc.err == nil) || !errors.Is(errs[0], tc.err) || fmt.Sprint(errs[0]) != fmt.Sprint(errs[1]) {
+			t.Errorf("seen late %d times: rank 0 has %v, rank 1 has %v; want %v", tc.old, errs[0], errs[1], tc.err)
+		}
+	}
+}

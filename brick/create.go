@@ -246,15 +246,31 @@ func (p *Plan) creates(files int) []int {
 
 // open opens a file for writing or reading, unless this rank has it open already. The
 // file of a part that is written has room for it by now: one that hasn't is another one.
-func (p *Plan) open(i int, j job, flag int) (vfs.File, error) {
+func (p *Plan) open(ctx context.Context, i int, j job, flag int) (vfs.File, error) {
 	if f := p.made.take(i); f != nil {
 		return f, nil
 	}
-	f, err := p.opt.fs.OpenFile(j.Path, flag, 0)
-	if err == nil && j.Within && flag != os.O_RDONLY {
-		if err := hasSize(f, j, p.FileSize()); err != nil {
-			return nil, also(err, f.Close())
+	return p.openSized(ctx, j, flag, j.Within && flag != os.O_RDONLY)
+}
+
+// openSized opens a file, which must have room for the array if that is asked for. Where the
+// ranks are on several nodes, this one may still see the size from before rank 0 made room:
+// it looks again then.
+func (p *Plan) openSized(ctx context.Context, j job, flag int, sized bool) (vfs.File, error) {
+	pause := pauseOf(ctx)
+	for again := 0; ; again++ {
+		f, err := p.opt.fs.OpenFile(j.Path, flag, 0)
+		if err != nil || !sized {
+			return f, err
 		}
+		if err = hasSize(f, j, p.FileSize()); err == nil {
+			return f, nil
+		}
+		err = also(err, f.Close())
+		if p.oneNode || again == readsAgain || !errors.Is(err, ErrSize) {
+			return nil, err
+		}
+		waiting.Rest(ctx, pause)
+		pause *= 4
 	}
-	return f, err
 }

@@ -138,14 +138,14 @@ func (p *Plan) collective(ctx context.Context, op string, jobs []job, move func(
 func (p *Plan) tryOpen(ctx context.Context, op string, jobs []job) error {
 	defer waiting.Doing(ctx, "open", "the files").End()
 	for batch := range slices.Chunk(jobs, openBatch) {
-		if err := p.tryBatch(op, batch); err != nil {
+		if err := p.tryBatch(ctx, op, batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *Plan) tryBatch(op string, batch []job) (err error) {
+func (p *Plan) tryBatch(ctx context.Context, op string, batch []job) (err error) {
 	flag := os.O_WRONLY
 	if op == "read" {
 		flag = os.O_RDONLY
@@ -162,16 +162,11 @@ func (p *Plan) tryBatch(op string, batch []job) (err error) {
 		}
 	}()
 	for _, j := range tries {
-		f, err := p.opt.fs.OpenFile(j.Path, flag, 0)
+		f, err := p.openSized(ctx, j, flag, op == "read" || j.Within)
 		if err != nil {
 			return j.fail(op, err)
 		}
 		files = append(files, f)
-		if op == "read" || j.Within {
-			if err := hasSize(f, j, p.FileSize()); err != nil {
-				return j.fail(op, err)
-			}
-		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package brick
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,13 +47,15 @@ const (
 	againAfter = 300 * time.Millisecond
 )
 
+// pauseOf is the first pause, which tests make shorter.
+func pauseOf(ctx context.Context) time.Duration {
+	return cmp.Or(onedir.From(ctx).Pause, againAfter)
+}
+
 // readBack compares the checksums of files with those of what was written. It returns the
 // same error on all ranks.
 func (p *Plan) readBack(ctx context.Context, jobs []job, want []Sum) error {
-	pause := againAfter
-	if l := onedir.From(ctx); l.Pause != 0 {
-		pause = l.Pause
-	}
+	pause := pauseOf(ctx)
 	for again := 0; ; again++ {
 		bad, err := p.lookBack(ctx, jobs, want, again > 0)
 		if bad == nil {

@@ -119,7 +119,7 @@ func (s *stream) enter(i, flag int) bool {
 		return false
 	}
 	if f.file == nil {
-		if f.file, f.err = s.p.open(i, s.jobs[i], flag); f.err != nil {
+		if f.file, f.err = s.p.open(s.ctx, i, s.jobs[i], flag); f.err != nil {
 			s.stop.Store(true)
 			return false
 		}

@@ -274,7 +274,7 @@ func (w *windowCall) open(i int) (*openFile, error) {
 			return nil, err
 		}
 	}
-	file, err := w.p.open(i, w.jobs[i], w.flag)
+	file, err := w.p.open(w.ctx, i, w.jobs[i], w.flag)
 	if err != nil {
 		return nil, w.jobs[i].fail(w.op, err)
 	}

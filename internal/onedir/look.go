@@ -23,15 +23,17 @@ type Look struct {
 	// Node returns the rank's place among those of its node, as [comm.Comm.Node],
 	// which nil stands for.
 	Node func(c *comm.Comm, ctx context.Context) (rank, size int, err error)
-	// Tries is how often a node looks, Pause the time between; 0 stands for 10 and
-	// 100 ms.
+	// Tries is how often a node looks, Pause the time after the first look, which doubles
+	// each time; 0 stands for 7 and 100 ms: six seconds in all, since clients of network
+	// filesystems keep what they know of a directory for one to three.
 	Tries int
 	Pause time.Duration
 }
 
 const (
-	defaultTries = 10
+	defaultTries = 7
 	defaultPause = 100 * time.Millisecond
+	longestPause = 4 * time.Second
 )
 
 type contextKey int
@@ -89,9 +91,11 @@ func init() { comm.Register("onedir.ErrNotSeen", ErrNotSeen) }
 func (l Look) Await(ctx context.Context, what string, find func() error) error {
 	defer waiting.Doing(ctx, "look for", what).End()
 	var err error
+	pause := cmp.Or(l.Pause, defaultPause)
 	for try := range cmp.Or(l.Tries, defaultTries) {
 		if try > 0 {
-			time.Sleep(cmp.Or(l.Pause, defaultPause))
+			waiting.Rest(ctx, pause)
+			pause = min(2*pause, longestPause)
 		}
 		err = comm.Protect(find)
 		if err == nil {
