@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/brick/bricktest"
@@ -145,7 +146,10 @@ func TestTheSuiteFindsMistakes(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			errs := run(t, &tc.fs)
+			var errs []string
+			// In the time of package synctest the pauses before wrong files are read again
+			// cost none.
+			synctest.Test(t, func(t *testing.T) { errs = run(t, &tc.fs) })
 			if tc.want == "" && len(errs) > 0 || tc.want != "" && !strings.Contains(strings.Join(errs, "\n"), tc.want) {
 				t.Errorf("the suite says: %q", errs)
 			}
