@@ -158,6 +158,7 @@ func (j *Job) launch(t testing.TB) {
 		// only where it knows of more ranks than cores: other tests want it.
 		"OMPI_MCA_mpi_yield_when_idle=1",
 		"OMPI_MCA_btl_vader_backing_directory="+j.dir, "OMPI_MCA_orte_tmpdir_base="+j.dir)
+	j.cmd.Env = append(j.cmd.Env, quickStart()...)
 	// Both launchers end the job by themselves some time after the watchdog, in
 	// case that this process does not live so long.
 	j.cmd.Env = append(j.cmd.Env, fmt.Sprintf("MPIEXEC_TIMEOUT=%d", int(j.limit.Seconds())+30))
@@ -218,6 +219,23 @@ func (j *Job) launch(t testing.TB) {
 		j.settle()
 		os.RemoveAll(j.dir)
 	})
+}
+
+// quickStart are the settings that save Open MPI a quarter of a second at the start of ranks and a
+// second at the end of a job that fails. A caller's own settings stay.
+func quickStart() (env []string) {
+	for name, value := range map[string]string{
+		// The transport that Open MPI takes within a node, without a search for network cards.
+		"OMPI_MCA_pml": "ob1",
+		// When one rank fails, the launcher ends the others at once: by default it
+		// leaves a second between SIGTERM and SIGKILL.
+		"OMPI_MCA_odls_base_sigkill_timeout": "0",
+	} {
+		if _, set := os.LookupEnv(name); !set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // launcher is the command line up to the program.

@@ -122,7 +122,7 @@ func TestWhatGoesWrongIsSeen(t *testing.T) {
 			// started the ranks: then it gets another one.
 			limits := []time.Duration{5 * time.Minute}
 			if f.name == "a hang" {
-				limits = []time.Duration{8 * time.Second, time.Minute, 5 * time.Minute}
+				limits = []time.Duration{2 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute}
 			}
 			var lacks []string
 			for _, limit := range limits {
