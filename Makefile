@@ -16,6 +16,7 @@ BENCH ?= .
 QUICK ?=
 EVERY ?=
 CALL ?=
+JOBS ?=
 CASE ?=
 DEVICE ?= cuda:0
 KERNELS := device examples
@@ -91,11 +92,12 @@ test-openmpi test-mpich: test-%: deps
 
 # The calls of the library with each call on the filesystem failing in turn, and the table
 # of docs/reliability.md: 20 minutes. CALL=text takes only the calls whose names contain it;
-# EVERY=1 fails all of the calls of the long ones too.
+# EVERY=1 fails all of the calls of the long ones too. JOBS=n lets n jobs share the faults
+# of a library: one takes little more than one processor.
 faults: deps
 	@mkdir -p build && rm -f build/faults
 	@failed=; for mpi in openmpi mpich; do \
-		FIELDSTONE_FAULTS=$(if $(filter-out 0 no false,$(EVERY)),every,whole) FIELDSTONE_FAULTS_CALL='$(CALL)' FIELDSTONE_FAULTS_TABLE=$$PWD/build/faults \
+		FIELDSTONE_FAULTS=$(if $(filter-out 0 no false,$(EVERY)),every,whole) FIELDSTONE_FAULTS_CALL='$(CALL)' FIELDSTONE_FAULTS_JOBS=$(JOBS) FIELDSTONE_FAULTS_TABLE=$$PWD/build/faults \
 			scripts/with-mpi $$mpi go test -count=1 -timeout=10h -run=TestEveryCallFails ./internal/faultfs || failed=1; \
 	done; \
 	printf '%s\n' '| library | call | driver | tried | clean | hung | lost | wrong |' '|---|---|---|---|---|---|---|---|'; \

@@ -41,6 +41,9 @@ const (
 	// faults' names: what a failure shows.
 	callEnv  = "FIELDSTONE_FAULTS_CALL"
 	faultEnv = "FIELDSTONE_FAULTS_FAULT"
+	// jobsEnv is how many jobs of ranks share the faults of a library. One takes little more
+	// than one processor.
+	jobsEnv = "FIELDSTONE_FAULTS_JOBS"
 
 	// watch is comm.Watch of the ranks, and limit how long one fault may take before it
 	// counts as hung. Both are far beyond what a busy machine takes.
@@ -177,7 +180,8 @@ type entry struct {
 
 // sweep is the program of the ranks. Its arguments are the mount, its base, the directory
 // of the plan and the journal, the number of the first trial (-1: the plan is to be made),
-// the amount, the process that started it, and the name of the component.
+// the amount, the process that started it, the name of the component, and which part of how
+// many of the plan is this job's.
 func sweep(c *comm.Comm, args []string) error {
 	mount, base, notes := args[0], args[1], args[2]
 	first, err := strconv.Atoi(args[3])
@@ -186,6 +190,10 @@ func sweep(c *comm.Comm, args []string) error {
 	}
 	test, err := strconv.Atoi(args[5])
 	if err != nil {
+		return err
+	}
+	var part, parts int
+	if _, err := fmt.Sscanf(args[7], "%d/%d", &part, &parts); err != nil {
 		return err
 	}
 	go endWith(test)
@@ -203,7 +211,7 @@ func sweep(c *comm.Comm, args []string) error {
 		r.pids = append(r.pids, pid)
 	}
 	if first < 0 {
-		if err := r.plan(amounts[args[4]]); err != nil {
+		if err := r.plan(amounts[args[4]], part, parts); err != nil {
 			return fmt.Errorf("without a fault: %w", err)
 		}
 		first = 0
@@ -271,8 +279,8 @@ func (r *ranks) world(name string, driver call) *world {
 	return &world{ctx: context.Background(), c: r.c, real: filepath.Join(r.base, name), dir: filepath.Join(r.mount, name), driver: driver.driver}
 }
 
-// plan prepares what the calls find, and counts what they do.
-func (r *ranks) plan(a amount) error {
+// plan prepares what the calls find, and counts what they do. It keeps every parts-th fault.
+func (r *ranks) plan(a amount, part, parts int) error {
 	var trials []fault
 	for n, call := range r.calls {
 		if !a.whole && call.rare {
@@ -314,8 +322,10 @@ func (r *ranks) plan(a amount) error {
 		}
 		trials = append(trials, list...)
 	}
+	n := -1
+	trials = slices.DeleteFunc(trials, func(fault) bool { n++; return n%parts != part })
 	return r.on0(func() error {
-		text, err := json.Marshal(trials)
+		text, err := json.Marshal(append([]fault{}, trials...))
 		if err != nil {
 			return err
 		}
@@ -361,6 +371,7 @@ func (r *ranks) run(n int, arm, disarm func() error) (e entry, err error) {
 	if err := r.on0(func() error { return errors.Join(disarm(), r.control.Off()) }); err != nil {
 		return e, fmt.Errorf("%w; before: %s", err, said)
 	}
+	w.dir = w.real // nothing fails any more, and it is quicker
 	texts, err := r.c.AllGather(w.ctx, []byte(said))
 	if err != nil {
 		return e, err
@@ -400,6 +411,14 @@ func (r *ranks) run(n int, arm, disarm func() error) (e entry, err error) {
 // A row of the table.
 type row struct{ tried, clean, hung, lost, wrong int }
 
+func (r *row) add(other *row) {
+	r.tried += other.tried
+	r.clean += other.clean
+	r.hung += other.hung
+	r.lost += other.lost
+	r.wrong += other.wrong
+}
+
 // Every call of the library that moves a state, with every call on the filesystem that
 // its ranks make failing in turn: see docs/reliability.md.
 func TestEveryCallFails(t *testing.T) {
@@ -407,13 +426,29 @@ func TestEveryCallFails(t *testing.T) {
 	if _, ok := amounts[amount]; !ok {
 		t.Fatalf("%s is %q", amountEnv, amount)
 	}
+	jobs := 1
+	if text := os.Getenv(jobsEnv); text != "" {
+		var err error
+		if jobs, err = strconv.Atoi(text); err != nil || jobs < 1 {
+			t.Fatalf("%s is %q", jobsEnv, text)
+		}
+	}
 	for _, component := range mpitest.Components() {
 		t.Run(component.Name, func(t *testing.T) {
-			base, mount, notes := t.TempDir(), t.TempDir(), t.TempDir()
-			faultfs.Mount(t, base, mount)
-			s := &supervisor{t: t, notes: notes, args: []string{mount, base, notes}, component: component, amount: amount}
-			s.sweep()
-			s.table()
+			supervisors := make([]*supervisor, jobs)
+			t.Run("jobs", func(t *testing.T) {
+				for k := range supervisors {
+					t.Run(fmt.Sprint(k), func(t *testing.T) {
+						t.Parallel()
+						base, mount, notes := t.TempDir(), t.TempDir(), t.TempDir()
+						faultfs.Mount(t, base, mount)
+						s := &supervisor{t: t, notes: notes, args: []string{mount, base, notes}, component: component, amount: amount, part: fmt.Sprint(k, "/", jobs)}
+						supervisors[k] = s
+						s.sweep()
+					})
+				}
+			})
+			table(t, component.Name, supervisors)
 		})
 	}
 }
@@ -429,6 +464,7 @@ type supervisor struct {
 	args      []string
 	component mpitest.Component
 	amount    string
+	part      string
 
 	read int // bytes of the journal
 	last entry
@@ -444,7 +480,7 @@ func (s *supervisor) sweep() {
 	}
 	for next := -1; ; next = s.last.Trial + 1 {
 		options := append(slices.Clone(s.component.Options), asOnNodes, mpitest.Watch(watch), mpitest.Limit(3*time.Hour))
-		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount, strconv.Itoa(os.Getpid()), s.component.Name), options...)
+		job := mpitest.Start(s.t, size, "sweep", append(slices.Clone(s.args), strconv.Itoa(next), s.amount, strconv.Itoa(os.Getpid()), s.component.Name, s.part), options...)
 		stuck := s.follow(job)
 		if stuck {
 			job.ShowStacks()
@@ -546,15 +582,27 @@ func (s *supervisor) count(e entry) {
 
 const tableFormat = "| %-8s | %-20s | %-6s | %5v | %5v | %4v | %4v | %5v |\n"
 
-// table shows the rows, and adds them to the file that the caller wants.
-func (s *supervisor) table() {
-	var b strings.Builder
-	for n, c := range calls() {
-		if r := s.rows[n]; r != nil {
-			fmt.Fprintf(&b, tableFormat, s.component.Name, c.name, c.driver, r.tried, r.clean, r.hung, r.lost, r.wrong)
+// table shows the rows of the jobs together, and adds them to the file that the caller wants.
+func table(t *testing.T, library string, jobs []*supervisor) {
+	rows := make(map[int]*row)
+	for _, s := range jobs {
+		if s == nil { // skipped
+			continue
+		}
+		for n, r := range s.rows {
+			if rows[n] == nil {
+				rows[n] = new(row)
+			}
+			rows[n].add(r)
 		}
 	}
-	s.t.Logf("\n"+tableFormat+"%s", "library", "call", "driver", "tried", "clean", "hung", "lost", "wrong", b.String())
+	var b strings.Builder
+	for n, c := range calls() {
+		if r := rows[n]; r != nil {
+			fmt.Fprintf(&b, tableFormat, library, c.name, c.driver, r.tried, r.clean, r.hung, r.lost, r.wrong)
+		}
+	}
+	t.Logf("\n"+tableFormat+"%s", "library", "call", "driver", "tried", "clean", "hung", "lost", "wrong", b.String())
 	name := os.Getenv(tableEnv)
 	if name == "" {
 		return
@@ -565,6 +613,6 @@ func (s *supervisor) table() {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		s.t.Error(err)
+		t.Error(err)
 	}
 }
