@@ -603,6 +603,7 @@ func said(dir, word string, ranks int) (n int) {
 func TestMissingRankIsFoundOut(t *testing.T) {
 	for _, call := range []string{"Agree", "AllGather", "SendRecv", "Split", "Node"} {
 		t.Run(call, func(t *testing.T) {
+			t.Parallel() // most of the time the ranks wait
 			const ranks = 3
 			// Ranks that start one after the other, on a busy machine, are no case of this
 			// test: it is tried again with more patience.
