@@ -175,6 +175,42 @@ func TestWorkOfAClosedStreamRuns(t *testing.T) {
 	})
 }
 
+// HIP's events are of no use once their stream is destroyed; CUDA's are.
+func TestEventOfADestroyedStream(t *testing.T) {
+	for name, use := range map[string]func(g *gpu, e uintptr) int32{
+		"synchronise": func(g *gpu, e uintptr) int32 { return g.syncEvent(e) },
+		"query":       func(g *gpu, e uintptr) int32 { return g.queryEvent(e) },
+		"wait":        func(g *gpu, e uintptr) int32 { return g.wait(g.stream(), e, 0) },
+		"elapsed": func(g *gpu, e uintptr) int32 {
+			var ms float32
+			return g.elapsed(&ms, e, e)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lazily(t, func(t *testing.T, g *gpu) {
+				s, other, e := g.stream(), g.stream(), g.event()
+				g.must(g.record(e, s))
+				g.must(g.syncStream(s))
+				g.must(use(g, e))
+				g.wantMisuse(0)
+				g.must(g.closeStream(s))
+				g.must(use(g, e))
+				if g.vendor == "cuda" {
+					g.wantMisuse(0)
+				} else if n, _ := g.fake.Misuse(); n == 0 {
+					t.Error("no misuse was counted")
+				}
+				g.must(g.record(e, other)) // a new life
+				g.must(g.syncEvent(e))
+				g.must(use(g, e))
+				g.must(g.closeStream(other))
+				g.must(g.closeEvent(e)) // nothing is followed
+				g.wantMisuse(0)
+			})
+		})
+	}
+}
+
 func TestTheHostCantReadTheDevice(t *testing.T) {
 	lazily(t, func(t *testing.T, g *gpu) {
 		p := g.filled(count(10))

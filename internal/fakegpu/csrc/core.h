@@ -150,6 +150,9 @@ struct fg_context {
 	struct fg_object object;
 	int device;
 	int error; // sticky
+	// Events are of use as long as the stream that they were recorded on: ROCm follows a
+	// pointer to the stream's queue, which is gone with the stream. CUDA doesn't.
+	bool events_need_stream;
 	bool peers[FG_MAX_DEVICES];
 	struct fg_stream *legacy;  // the default stream
 	struct fg_stream *streams; // all whose thread still runs

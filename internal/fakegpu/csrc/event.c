@@ -21,6 +21,15 @@ static struct fg_event *find(const void *handle)
 	return fg_object_find(handle, FG_EVENT);
 }
 
+// Every use of an event but to record it again, or to destroy it, comes by here.
+static struct fg_event *use(const void *handle, const char *what)
+{
+	struct fg_event *e = find(handle);
+	if (e && e->object.context->events_need_stream && e->stream && e->stream->closed)
+		fg_misuse("%s event %p, which was recorded on a stream that is destroyed", what, handle);
+	return e;
+}
+
 static void drop(struct fg_event *e)
 {
 	if (--e->references == 0)
@@ -83,7 +92,7 @@ int fg_event_record(const void *handle, struct fg_stream *s)
 
 int fg_event_query(const void *handle)
 {
-	struct fg_event *e = find(handle);
+	struct fg_event *e = use(handle, "query");
 	if (!e)
 		return FG_INVALID_HANDLE;
 	return e->stream ? fg_passed_or_wanted(e->stream, e->number) : FG_OK;
@@ -91,7 +100,7 @@ int fg_event_query(const void *handle)
 
 int fg_event_synchronize(const void *handle)
 {
-	struct fg_event *e = find(handle);
+	struct fg_event *e = use(handle, "synchronise");
 	if (!e)
 		return FG_INVALID_HANDLE;
 	return e->stream ? fg_wait(e->stream, e->number) : FG_OK;
@@ -99,7 +108,7 @@ int fg_event_synchronize(const void *handle)
 
 int fg_event_elapsed(const void *from, const void *to, float *ms)
 {
-	struct fg_event *a = find(from), *b = find(to);
+	struct fg_event *a = use(from, "take the time of"), *b = use(to, "take the time of");
 	if (!a || !b || !a->timing || !b->timing || !a->stream || !b->stream)
 		return FG_INVALID_HANDLE;
 	if (!fg_passed(a->stream, a->number) || !fg_passed(b->stream, b->number))
@@ -110,7 +119,7 @@ int fg_event_elapsed(const void *from, const void *to, float *ms)
 
 int fg_stream_wait_event(struct fg_stream *s, const void *handle)
 {
-	struct fg_event *e = find(handle);
+	struct fg_event *e = use(handle, "wait for");
 	if (!e)
 		return FG_INVALID_HANDLE;
 	if (!e->stream)

@@ -101,10 +101,18 @@ int fg_hip_device(void)
 	return mine.device;
 }
 
+static struct fg_context *new_context(int device)
+{
+	struct fg_context *c = fg_context_new(device);
+	if (c)
+		c->events_need_stream = true;
+	return c;
+}
+
 struct fg_context *fg_hip_context(int device)
 {
 	if (!contexts[device] || !fg_object_find(contexts[device], FG_CONTEXT))
-		contexts[device] = fg_context_new(device);
+		contexts[device] = new_context(device);
 	return contexts[device];
 }
 
