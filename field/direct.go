@@ -256,6 +256,8 @@ func (r *residence) prepare() error {
 // write sends cells to the device: fill puts those from number first on into a chunk.
 func (r *residence) write(first, count int64, fill func(chunk []byte, first int64) error) error {
 	g := r.ring
+	g.hold()
+	defer g.release()
 	for end := first + count; first < end; {
 		s, _, err := g.take(r.log, nil, false, true)
 		if err != nil {

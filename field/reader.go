@@ -180,7 +180,7 @@ func (s *deviceSource[T]) directly(past func(rd *reader) error) (done bool, err 
 		return false, nil
 	default:
 		s.rd.r = s.f.dev
-		err = past(&s.rd)
+		err = s.ring.holding(&s.rd, past)
 	}
 	if err != nil {
 		err = fmt.Errorf("read field: %w", err)

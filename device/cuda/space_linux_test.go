@@ -253,6 +253,18 @@ func TestContexts(t *testing.T) {
 			}
 		})
 	})
+	run("a hold leaves the current context as it was", func(t *testing.T, s *solver, mine uintptr) {
+		space := open(t, "cuda:0")
+		h := space.(device.Holder)
+		h.Hold()
+		if s.current() == mine {
+			t.Error("the solver's context is current during the hold")
+		}
+		_, err := space.MemoryInfo()
+		must(t, err)
+		h.Release()
+		s.wantCurrent(mine)
+	})
 	run("a thread without a context has none afterwards", func(t *testing.T, s *solver, mine uintptr) {
 		space := open(t, "cuda:0")
 		done := make(chan uintptr)

@@ -152,6 +152,37 @@ var orderChecks = []Check{
 		c.roundTrip(s, 100)
 		c.must(s.Close())
 	}},
+	{Name: "a space that is held works as it does otherwise", run: func(c *checker) {
+		h, ok := c.space.(device.Holder)
+		if !ok {
+			return
+		}
+		s := c.stream()
+		h.Hold()
+		defer h.Release()
+		c.roundTrip(s, 1000)
+		h.Hold()
+		c.another(func(other *checker) {
+			own := other.stream()
+			other.roundTrip(own, 1000)
+			c.roundTrip(s, 1000)
+			o := other.space.(device.Holder)
+			o.Hold()
+			defer o.Release()
+			other.roundTrip(own, 1000)
+			c.roundTrip(s, 1000)
+		})
+		h.Release()
+		var err error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			own := &checker{space: c.space}
+			err = own.run(Check{run: func(own *checker) { own.roundTrip(s, 1000) }})
+		})
+		wg.Wait()
+		c.must(err)
+		c.roundTrip(s, 1000)
+	}},
 	{Name: "streams belong to their space", run: func(c *checker) {
 		if s := c.stream(); s.Space() != c.space {
 			c.failf("a stream of %s says that it belongs to %s", c.space.Name(), s.Space().Name())

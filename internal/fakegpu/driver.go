@@ -217,6 +217,11 @@ func (d *Driver) Launches(kernel string) int64 {
 	return d.count("launches of " + kernel)
 }
 
+// Calls returns how often a function of the driver was called since the last reset, or
+// all functions for an empty name. A version suffix of the name doesn't matter. Those
+// that only name or number something aren't counted.
+func (d *Driver) Calls(function string) int64 { return d.count("calls of " + function) }
+
 // PageableCopies returns how many asynchronous copies since the last reset had to be
 // staged, or waited for, because the host memory wasn't pinned.
 func (d *Driver) PageableCopies() int64 { return d.count("pageable copies") }

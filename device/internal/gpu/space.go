@@ -171,6 +171,9 @@ func (s *Space) call(do func() Code) error {
 func (s *Space) current(do func() Code) Code {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if s.holds() {
+		return do()
+	}
 	before, c := s.api.Current()
 	if c != Success {
 		return c

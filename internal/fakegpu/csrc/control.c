@@ -79,6 +79,8 @@ static int64_t count(const char *what)
 {
 	if (strncmp(what, "launches of ", 12) == 0)
 		return fg_launches(what + 12);
+	if (strncmp(what, "calls of ", 9) == 0)
+		return fg_calls(what + 9);
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
 		if (strcmp(what, counters[i].name) == 0)
 			return fg_counters[counters[i].counter];

@@ -83,6 +83,9 @@ void fg_fail_reset(void);
 // The code of a call that is to fail, as a status, or FG_OK.
 int fg_fault(const char *api);
 
+// Whether two names are of one function, whatever their versions.
+bool fg_same_api(const char *a, const char *b);
+
 // Whether a status is one that a context doesn't recover from.
 bool fg_is_sticky(int status);
 
@@ -116,6 +119,12 @@ void fg_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int64_t fg_misuse_take(char *text, size_t size);
 void fg_count_launch(const char *kernel);
 int64_t fg_launches(const char *kernel);
+
+// A call of the driver. api is the name of its function, always at the same address.
+void fg_count_call(const char *api);
+
+// Those of a function, or all for an empty name.
+int64_t fg_calls(const char *api);
 void fg_report_reset(void);
 
 // ---- object.c: handles that a program can hold ----

@@ -93,6 +93,7 @@ int fg_cuda_enter(const char *api)
 {
 	fg_start();
 	fg_lock();
+	fg_count_call(api);
 	current();
 	return initialized ? fg_fault(api) : FG_NOT_INITIALIZED;
 }
@@ -133,6 +134,7 @@ CUresult cuInit(unsigned flags)
 {
 	fg_start();
 	fg_lock();
+	fg_count_call(__func__);
 	int status = fg_fault(__func__);
 	if (status == FG_OK && flags)
 		status = FG_INVALID_VALUE;

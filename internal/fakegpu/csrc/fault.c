@@ -23,7 +23,7 @@ static size_t without_version(const char *api)
 	return n;
 }
 
-static bool same(const char *a, const char *b)
+bool fg_same_api(const char *a, const char *b)
 {
 	size_t n = without_version(a);
 	return n == without_version(b) && memcmp(a, b, n) == 0;
@@ -70,7 +70,7 @@ int fg_fault(const char *api)
 	int status = FG_OK;
 	for (int i = 0; i < count; i++) {
 		struct fault *f = &faults[i];
-		if (!same(f->api, api))
+		if (!fg_same_api(f->api, api))
 			continue;
 		f->seen++;
 		if (f->nth == 0 || f->seen == f->nth)

@@ -87,6 +87,7 @@ int fg_hip_enter(const char *api)
 {
 	fg_start();
 	fg_lock();
+	fg_count_call(api);
 	if (mine.epoch != fg_epoch()) {
 		memset(&mine, 0, sizeof mine);
 		mine.epoch = fg_epoch();

@@ -74,8 +74,34 @@ int64_t fg_launches(const char *kernel)
 	return l ? l->count : 0;
 }
 
+// Of each function, by where its name is.
+enum { FUNCTIONS = 512 };
+static struct {
+	const char *api;
+	int64_t count;
+} calls[FUNCTIONS];
+
+void fg_count_call(const char *api)
+{
+	size_t at = ((uintptr_t)api >> 2) % FUNCTIONS;
+	while (calls[at].api && calls[at].api != api)
+		at = (at + 1) % FUNCTIONS;
+	calls[at].api = api;
+	calls[at].count++;
+}
+
+int64_t fg_calls(const char *api)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < FUNCTIONS; i++)
+		if (calls[i].api && (!*api || fg_same_api(calls[i].api, api)))
+			n += calls[i].count;
+	return n;
+}
+
 void fg_report_reset(void)
 {
+	memset(calls, 0, sizeof calls);
 	memset(fg_counters, 0, sizeof fg_counters);
 	while (launches) {
 		struct launches *l = launches;
