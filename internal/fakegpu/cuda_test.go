@@ -339,6 +339,23 @@ func TestCUDAPointers(t *testing.T) {
 	if device != 0 {
 		t.Errorf("device %d", device)
 	}
+	// Where the device reaches all memory of the host, all of that is of the host's
+	// type; but no context has it.
+	const context, rangeStart = 1, 11
+	c.fake.Setting(t, "HMM", "1")
+	c.must(c.attribute(unsafe.Pointer(&kind), memoryType, uintptr(pointer(pageable))))
+	if kind != 1 {
+		t.Errorf("pageable memory is of type %d", kind)
+	}
+	for want, memory := range map[bool]unsafe.Pointer{true: pointer(pinned), false: pointer(pageable)} {
+		var owner uintptr
+		c.must(c.attribute(unsafe.Pointer(&owner), context, uintptr(memory)))
+		var start uintptr
+		code := c.attribute(unsafe.Pointer(&start), rangeStart, uintptr(memory))
+		if (owner != 0) != want || (code == ok) != want {
+			t.Errorf("memory is pinned: %t; its context is %#x, its range code %d", want, owner, code)
+		}
+	}
 	runtime.KeepAlive(pageable)
 }
 

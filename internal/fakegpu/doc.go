@@ -19,6 +19,8 @@
 //	FAKEGPU_DEVICES=number            2 if it isn't set
 //	FAKEGPU_MEM=bytes                 memory of each device, 256 MiB if it isn't set
 //	FAKEGPU_STRICT=1                  see [Driver.Strict]
+//	FAKEGPU_HMM=1                     the device reaches all memory of the host: what isn't
+//	                                  pinned looks so, and is copied asynchronously
 //	FAKEGPU_FAIL=api:nth=code,...     see [Driver.Fail]
 //	FAKEGPU_TRACE=1                   a line on standard error for each call
 //	FAKEGPU_CC=90, FAKEGPU_PTX=82     compute capability, newest PTX version

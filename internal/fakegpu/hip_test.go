@@ -233,6 +233,73 @@ func TestHIPBoxes(t *testing.T) {
 	})
 }
 
+// The runtime reads the image of a module as long as that is loaded.
+func TestHIPImagesMustStay(t *testing.T) {
+	eachHIP(t, func(t *testing.T, h *hip, _ int) {
+		image, err := os.ReadFile(kernels + "devicetest.gfx942.hsaco")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m, f uintptr
+		h.must(h.load(&m, &image[0]))
+		h.must(h.function(&f, m, "pack3d"))
+		p := h.filled(count(8))
+		h.must(h.pack(f, p, p, box{0, 0, 0, 1, 1, 1, 1, 1}, 0))
+		h.must(h.sync())
+		image[len(image)/2]++
+		h.want(h.pack(f, p, p, box{0, 0, 0, 1, 1, 1, 1, 1}, 0), invalidImage, "launch")
+		h.want(h.function(&f, m, "pack3d"), invalidImage, "look for a kernel")
+		h.wantMisuse(2)
+		image[len(image)/2]--
+		h.must(h.pack(f, p, p, box{0, 0, 0, 1, 1, 1, 1, 1}, 0))
+		h.must(h.sync())
+		h.must(h.unload(m))
+	})
+}
+
+func TestHIPCountsThreadsIn32Bits(t *testing.T) {
+	eachHIP(t, func(t *testing.T, h *hip, _ int) {
+		f := h.pack3d()
+		h.want(h.launch(f, 1<<24, 1, 1, 256, 1, 1, 0, 0, nil, nil), 9, "launch 2^32 threads")
+		h.want(h.launch(f, 1<<24-1, 1, 1, 256, 1, 1, 0, 0, nil, nil), invalidValue, "launch as many as there may be, without arguments")
+	})
+}
+
+// Where the device reaches all memory of the host, all of that looks pinned, except that
+// it is part of no allocation.
+func TestHIPReachesTheHost(t *testing.T) {
+	eachHIP(t, func(t *testing.T, h *hip, version int) {
+		h.fake.Setting(t, "HMM", "1")
+		pinned, ordinary := h.pinned(8), make([]float64, 8)
+		want := map[bool]int32{false: 0, true: 1}[version >= 6]
+		for _, p := range [][]float64{pinned, ordinary} {
+			var a pointerAttributes
+			h.must(h.attributes(&a, uintptr(pointer(p))))
+			if a.kind != want || a.deviceP != uintptr(pointer(p)) {
+				t.Errorf("attributes %+v", a)
+			}
+		}
+		var base uintptr
+		var bytes uint64
+		h.must(h.addressRange(&base, &bytes, uintptr(pointer(pinned))+8))
+		if base != uintptr(pointer(pinned)) || bytes != 64 {
+			t.Errorf("%d bytes at %#x", bytes, base)
+		}
+		h.want(h.addressRange(&base, &bytes, uintptr(pointer(ordinary))), notFound, "range of ordinary memory")
+		runtime.KeepAlive(ordinary)
+	})
+}
+
+// What the compiler of the host lets pass, as the processor does, the device doesn't.
+func TestHIPMisaligned(t *testing.T) {
+	eachHIP(t, func(t *testing.T, h *hip, _ int) {
+		f, p := h.pack3d(), h.filled(count(8))
+		h.must(h.pack(f, p, p+4, box{0, 0, 0, 1, 1, 1, 1, 1}, 0))
+		h.want(h.sync(), illegalAddress, "synchronise")
+		h.want(h.free(p), illegalAddress, "free")
+	})
+}
+
 func TestHIPErrorsHaveNames(t *testing.T) {
 	h := newHIP(t, "hip7")
 	for code, want := range map[int32]string{

@@ -93,8 +93,14 @@ void fg_access_check(const void *at, size_t n, const char *what)
 	// A kernel only knows addresses of the store; what it has of the window it
 	// can't have been given.
 	const char *address = fg_address(p);
+	if (n <= 8 && (n & (n - 1)) == 0 && (uintptr_t)address % n != 0) {
+		r->access->status = FG_MISALIGNED;
+		snprintf(r->access->why, sizeof r->access->why, "%s of %zu bytes: %p isn't aligned", what, n, (void *)address);
+		siglongjmp(r->stray, 1);
+	}
 	if (!fg_is_device(p) && fg_access(r->access, (uint64_t)(uintptr_t)address, (unsigned)n))
 		return;
+	r->access->status = FG_ILLEGAL_ADDRESS;
 	snprintf(r->access->why, sizeof r->access->why, "%s of %zu bytes: there is no memory of the device at %p", what, n, (void *)address);
 	siglongjmp(r->stray, 1);
 }

@@ -240,6 +240,20 @@ int fg_code_object_read(const void *image, const char *arch, struct fg_code_obje
 	return FG_OK;
 }
 
+size_t fg_code_object_bytes(const void *image)
+{
+	Elf64_Ehdr h;
+	memcpy(&h, image, sizeof h);
+	size_t end = h.e_shoff + (size_t)h.e_shnum * sizeof(Elf64_Shdr);
+	for (unsigned i = 0; i < h.e_phnum; i++) {
+		Elf64_Phdr p;
+		memcpy(&p, (const char *)image + h.e_phoff + i * sizeof p, sizeof p);
+		if (end < p.p_offset + p.p_filesz)
+			end = p.p_offset + p.p_filesz;
+	}
+	return end;
+}
+
 void fg_code_object_free(struct fg_code_object *object)
 {
 	while (object->kernels) {

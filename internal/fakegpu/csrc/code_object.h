@@ -22,3 +22,6 @@ struct fg_code_object {
 int fg_code_object_read(const void *image, const char *arch, struct fg_code_object **out);
 void fg_code_object_free(struct fg_code_object *);
 const struct fg_code_kernel *fg_code_object_find(const struct fg_code_object *, const char *name);
+
+// How long an image is that could be read.
+size_t fg_code_object_bytes(const void *image);

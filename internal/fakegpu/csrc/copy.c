@@ -145,7 +145,8 @@ static bool look(const struct fg_side *s, struct fg_extent e, struct place *p)
 	p->low = s->base + first;
 	p->bytes = end - first;
 	p->device = fg_is_device(s->base);
-	p->pinned = !p->device && fg_pinned_find(p->low, p->bytes);
+	// What the device reaches by itself needs no staging, nor does anybody wait for it.
+	p->pinned = !p->device && (fg_settings.hmm || fg_pinned_find(p->low, p->bytes));
 	if (!p->device)
 		return true;
 	struct fg_allocation *a = fg_find(p->low);

@@ -56,6 +56,7 @@ struct fg_settings {
 	long devices;
 	long memory;   // bytes of each device
 	long strict;   // what is only slow, or wrong by luck, fails
+	long hmm;      // the device reaches all memory of the host, and says so
 	long trace;    // a line for each call
 	long cc;       // compute capability, 90 for 9.0
 	long ptx;      // newest version of PTX, 82 for 8.2
@@ -226,6 +227,7 @@ struct fg_access {
 	long steps; // most instructions of a thread
 	char *low[2], *high[2];            // device memory it touched last
 	const char *own_low, *own_high; // the library that it is part of
+	int status; // what that was
 	char why[256];
 };
 
@@ -233,7 +235,8 @@ struct fg_access {
 void *fg_access(struct fg_access *, uint64_t address, unsigned n);
 
 // The same for compiled kernels, which know the store's addresses. If the kernel may
-// not touch it, doesn't return, but makes fg_access_run return false.
+// not touch it, or what it touches isn't aligned to its size, doesn't return, but makes
+// fg_access_run return false.
 bool fg_access_run(struct fg_access *, void (*run)(void *), void *arg);
 void fg_access_check(const void *, size_t bytes, const char *what);
 
@@ -252,6 +255,9 @@ int fg_register(struct fg_context *, void *, size_t bytes);
 int fg_unregister(void *);
 void fg_pinned_release(struct fg_pinned *);
 struct fg_pinned *fg_pinned_find(const void *, size_t bytes);
+
+// What an address lies in, of device memory or of pinned memory; FG_NOT_FOUND for none.
+int fg_range_of(const void *, char **base, size_t *bytes);
 int64_t fg_pinned_count(bool registered);
 int64_t fg_pinned_bytes(void);
 
@@ -381,6 +387,10 @@ struct fg_module {
 	struct fg_object object;
 	struct fg_ptx *ptx;          // CUDA
 	struct fg_code_object *code; // HIP
+	// HIP keeps a pointer to the image, and reads it as long as the module is loaded.
+	const void *image;
+	size_t image_bytes;
+	uint64_t image_sum;
 	int references;
 	struct fg_function *functions;
 };

@@ -37,13 +37,14 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr addr
 {
 	struct fg_context *c;
 	int status = fg_cuda_enter_device(__func__, &c);
-	struct fg_allocation *a = status == FG_OK ? fg_find(POINTER(address)) : NULL;
-	if (status == FG_OK && !a)
-		status = FG_NOT_FOUND;
-	if (a && base)
-		*base = (CUdeviceptr)(uintptr_t)a->base;
-	if (a && bytes)
-		*bytes = a->bytes;
+	char *first;
+	size_t size;
+	if (status == FG_OK)
+		status = fg_range_of(POINTER(address), &first, &size);
+	if (status == FG_OK && base)
+		*base = (CUdeviceptr)(uintptr_t)first;
+	if (status == FG_OK && bytes)
+		*bytes = size;
 	return fg_cuda_leave(__func__, status);
 }
 
@@ -120,11 +121,18 @@ static bool look(const void *p, struct pointer *out)
 		*out = (struct pointer){a->object.context, true, a->base, a->bytes};
 	else if (m)
 		*out = (struct pointer){m->object.context, false, m->base, m->bytes};
-	return a || m;
+	else
+		*out = (struct pointer){0};
+	return a || m || (fg_settings.hmm && p && !fg_is_device(p));
 }
 
 static int attribute(void *value, CUpointer_attribute a, void *p, const struct pointer *is)
 {
+	// Where the device reaches all memory of the host, that has a type and addresses,
+	// though nobody has allocated or registered it in a context.
+	bool own = is->context;
+	if (!own && (a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || a == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || a == CU_POINTER_ATTRIBUTE_RANGE_SIZE))
+		return FG_INVALID_VALUE;
 	switch (a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT: *(void **)value = is->context; return FG_OK;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)value = is->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST; return FG_OK;

@@ -85,5 +85,5 @@ bool fg_is_sticky(int status)
 	if (status < FG_RAW)
 		return status == FG_ILLEGAL_ADDRESS || status == FG_MISALIGNED || status == FG_LAUNCH_FAILED || status == FG_LAUNCH_TIMEOUT;
 	int code = status - FG_RAW;
-	return code == 214 || code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719);
+	return code == 214 || code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719) || (code >= 805 && code <= 810);
 }

@@ -46,7 +46,7 @@ static const struct error {
 
 // Those that only a test can ask for.
 static const struct error others[] = {
-	ERROR(Deinitialized), ERROR(InvalidMemcpyDirection), ERROR(ECCNotCorrectable), ERROR(InvalidSource),
+	ERROR(Deinitialized), ERROR(InvalidConfiguration), ERROR(InvalidMemcpyDirection), ERROR(ECCNotCorrectable), ERROR(InvalidSource),
 	ERROR(SharedObjectInitFailed), ERROR(OperatingSystem), ERROR(IllegalState), ERROR(LaunchOutOfResources),
 	ERROR(Assert), ERROR(RuntimeMemory), ERROR(RuntimeOther),
 };

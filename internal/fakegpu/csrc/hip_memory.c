@@ -40,13 +40,14 @@ hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
 {
 	struct fg_context *c;
 	int status = fg_hip_enter_device(__func__, &c);
-	struct fg_allocation *a = status == FG_OK ? fg_find(address) : NULL;
-	if (status == FG_OK && !a)
-		status = FG_NOT_FOUND;
-	if (a && base)
-		*base = a->base;
-	if (a && bytes)
-		*bytes = a->bytes;
+	char *first;
+	size_t size;
+	if (status == FG_OK)
+		status = fg_range_of(address, &first, &size);
+	if (status == FG_OK && base)
+		*base = first;
+	if (status == FG_OK && bytes)
+		*bytes = size;
 	return fg_hip_leave(__func__, status);
 }
 
@@ -113,6 +114,13 @@ static int look(hipPointerAttribute_t *out, const void *p)
 	struct fg_allocation *a = fg_find(p);
 	struct fg_pinned *m = fg_pinned_find(p, 1);
 	memset(out, 0, sizeof *out);
+	if (!a && !m && fg_settings.hmm && p && !fg_is_device(p)) {
+		// The device reaches all memory of the host, and says so.
+		out->memoryType = memory_type(false);
+		out->device = fg_hip_device();
+		out->devicePointer = out->hostPointer = (void *)p;
+		return FG_OK;
+	}
 	if (!a && !m) {
 		// Version 6 knows memory that it doesn't know.
 		out->memoryType = hipMemoryTypeUnregistered;

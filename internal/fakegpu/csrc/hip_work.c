@@ -234,6 +234,12 @@ static bool gather(void **pointers, void **extra, struct arguments *a)
 	return a->buffer;
 }
 
+// The runtime counts the threads along an axis in 32 bits.
+static bool too_many(unsigned blocks, unsigned threads)
+{
+	return (uint64_t)blocks * threads > UINT32_MAX;
+}
+
 hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 	unsigned bz, unsigned shared, hipStream_t stream, void **pointers, void **extra)
 {
@@ -242,6 +248,8 @@ hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned g
 	int status = enter_stream(__func__, stream, &s);
 	if (status == FG_OK && s->object.context->device != fg_hip_device())
 		status = FG_INVALID_HANDLE;
+	if (status == FG_OK && (too_many(gx, bx) || too_many(gy, by) || too_many(gz, bz)))
+		status = FG_RAW + hipErrorInvalidConfiguration;
 	if (status == FG_OK && (shared > 64 * 1024 || !gather(pointers, extra, &a)))
 		status = FG_INVALID_VALUE;
 	if (status == FG_OK)

@@ -20,6 +20,17 @@ struct fg_pinned *fg_pinned_find(const void *p, size_t bytes)
 	return NULL;
 }
 
+int fg_range_of(const void *p, char **base, size_t *bytes)
+{
+	struct fg_allocation *a = fg_find(p);
+	struct fg_pinned *m = a ? NULL : fg_pinned_find(p, 1);
+	if (!a && !m)
+		return FG_NOT_FOUND;
+	*base = a ? a->base : m->base;
+	*bytes = a ? a->bytes : m->bytes;
+	return FG_OK;
+}
+
 static struct fg_pinned *overlapping(const char *p, size_t bytes)
 {
 	for (struct fg_pinned *m = all; m; m = m->next)

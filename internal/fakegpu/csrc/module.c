@@ -11,6 +11,37 @@
 // More no device takes.
 enum { MAX_ARGUMENTS = 4096 };
 
+// A word at a time: there are many launches.
+static uint64_t sum_of(const void *p, size_t bytes)
+{
+	const char *at = p;
+	uint64_t sum = bytes, word = 0;
+	for (; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
+		memcpy(&word, at, sizeof word);
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+		sum ^= sum >> 29;
+	}
+	word = 0;
+	memcpy(&word, at, bytes);
+	return (sum ^ word) * 0x9e3779b97f4a7c15u;
+}
+
+static void keep_image(struct fg_module *m, const void *image)
+{
+	m->image = image;
+	m->image_bytes = fg_code_object_bytes(image);
+	m->image_sum = sum_of(image, m->image_bytes);
+}
+
+// Whether the image is there as it was, where it must be. The runtime would read nonsense.
+static int check_image(const struct fg_module *m)
+{
+	if (!m->image || sum_of(m->image, m->image_bytes) == m->image_sum)
+		return FG_OK;
+	fg_misuse("the image %p of a module that is loaded has changed, or isn't there any more", m->image);
+	return FG_INVALID_IMAGE;
+}
+
 static struct fg_module *new_module(struct fg_context *c)
 {
 	struct fg_module *m = calloc(1, sizeof *m);
@@ -47,6 +78,7 @@ int fg_module_load_code_object(struct fg_context *c, const void *image, struct f
 		return status;
 	*out = new_module(c);
 	(*out)->code = code;
+	keep_image(*out, image);
 	return FG_OK;
 }
 
@@ -140,6 +172,9 @@ int fg_module_function(const void *module, const char *name, struct fg_function 
 		return FG_INVALID_HANDLE;
 	if (!name)
 		return FG_INVALID_VALUE;
+	int status = check_image(m);
+	if (status != FG_OK)
+		return status;
 	struct fg_function *f = calloc(1, sizeof *f);
 	f->module = m;
 	if (!(m->ptx ? from_ptx(f, name) : from_code_object(f, name))) {
@@ -187,7 +222,7 @@ static int run_launch(struct fg_operation *o)
 	if (l->function.ptx)
 		status = fg_ptx_run(l->function.ptx, l->grid, l->block, l->arguments, &l->access);
 	else
-		status = fg_access_run(&l->access, run_host_kernel, l) ? FG_OK : FG_ILLEGAL_ADDRESS;
+		status = fg_access_run(&l->access, run_host_kernel, l) ? FG_OK : l->access.status;
 	if (status != FG_OK)
 		fg_note("kernel %s: %s", l->function.name, l->access.why);
 	return status;
@@ -268,6 +303,8 @@ int fg_launch(const void *function, struct fg_dim grid, struct fg_dim block, str
 	if (!f || f->object.context != s->object.context)
 		return FG_INVALID_HANDLE;
 	int status = check_size(f, grid, block);
+	if (status == FG_OK)
+		status = check_image(f->module);
 	if (status != FG_OK)
 		return status;
 	if (!has_arguments(f, pointers, buffer, bytes))

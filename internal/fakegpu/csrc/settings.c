@@ -22,6 +22,7 @@ static const struct {
 	{"DEVICES", &fg_settings.devices},
 	{"MEM", &fg_settings.memory},
 	{"STRICT", &fg_settings.strict},
+	{"HMM", &fg_settings.hmm},
 	{"TRACE", &fg_settings.trace},
 	{"CC", &fg_settings.cc},
 	{"PTX", &fg_settings.ptx},

@@ -17,6 +17,7 @@ typedef enum {
 	hipErrorOutOfMemory = 2,
 	hipErrorNotInitialized = 3,
 	hipErrorDeinitialized = 4,
+	hipErrorInvalidConfiguration = 9,
 	hipErrorInvalidMemcpyDirection = 21,
 	hipErrorNoDevice = 100,
 	hipErrorInvalidDevice = 101,
