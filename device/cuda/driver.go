@@ -18,8 +18,12 @@ type driver struct{}
 
 func init() { device.RegisterDriver(kind, driver{}) }
 
-// soname is the name of the driver library; a variable for tests.
-var soname = "libcuda.so.1"
+// soname is the name of the driver library, folders are those of containers where the
+// loader may not look for it. Variables for tests.
+var (
+	soname  = "libcuda.so.1"
+	folders = []string{"/usr/local/nvidia/lib64", "/usr/local/cuda/compat"}
+)
 
 // loaded is the driver library once it could be loaded.
 var loaded struct {
@@ -31,7 +35,8 @@ func load() (*library, error) {
 	loaded.Lock()
 	defer loaded.Unlock()
 	if loaded.lib == nil {
-		found, err := dl.Open(soname)
+		names := []string{soname}
+		found, err := dl.Open(append(names, dl.InFolders(names, folders...)...)...)
 		if err != nil {
 			return nil, err
 		}

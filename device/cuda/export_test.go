@@ -16,3 +16,11 @@ func Use(name string) {
 	defer loaded.Unlock()
 	soname, loaded.lib = name, nil
 }
+
+// UseFrom is Use with other folders where the loader doesn't look.
+func UseFrom(name string, others ...string) (restore func()) {
+	Use(name)
+	old := folders
+	folders = others
+	return func() { folders = old }
+}

@@ -3,6 +3,7 @@ package hip
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -19,8 +20,11 @@ type driver struct{}
 func init() { device.RegisterDriver(kind, driver{}) }
 
 // names are those of ROCm 7, 6 and 5, and the one that development packages
-// have. A variable for tests.
-var names = []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}
+// have; folders are where the loader may not look for them. Variables for tests.
+var (
+	names   = []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}
+	folders = []string{"/opt/rocm/lib"}
+)
 
 // loaded is the library once it could be loaded.
 var loaded struct {
@@ -32,7 +36,7 @@ func load() (*library, error) {
 	loaded.Lock()
 	defer loaded.Unlock()
 	if loaded.lib == nil {
-		found, err := dl.Open(names...)
+		found, err := dl.Open(slices.Concat(names, dl.InFolders(names, folders...))...)
 		if err != nil {
 			return nil, err
 		}

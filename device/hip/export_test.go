@@ -16,3 +16,11 @@ func Use(soname string) {
 	defer loaded.Unlock()
 	names, loaded.lib = []string{soname}, nil
 }
+
+// UseFrom is Use with other folders where the loader doesn't look.
+func UseFrom(soname string, others ...string) (restore func()) {
+	Use(soname)
+	old := folders
+	folders = others
+	return func() { folders = old }
+}

@@ -9,6 +9,7 @@ package dl
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"unsafe"
@@ -22,10 +23,17 @@ type Library struct {
 	handle uintptr
 }
 
-// Open loads the first of the named libraries that the system's loader finds,
-// or that the program has loaded already. The error is device.ErrUnavailable,
-// with the loader's reasons.
+// Open returns the first of the named libraries that the program has loaded already, or
+// otherwise the first one that can be loaded: there must not be two versions of a
+// driver in a process. A name with a slash is the file of that name, others are looked
+// for by the system's loader. The error is device.ErrUnavailable, with the loader's
+// reason for each name.
 func Open(names ...string) (*Library, error) {
+	for _, name := range names {
+		if handle, ok := opened(name); ok {
+			return &Library{name, handle}, nil
+		}
+	}
 	var reasons []string
 	for _, name := range names {
 		handle, err := open(name)
@@ -35,6 +43,18 @@ func Open(names ...string) (*Library, error) {
 		reasons = append(reasons, err.Error())
 	}
 	return nil, fmt.Errorf("%w: %s", device.ErrUnavailable, strings.Join(reasons, "; "))
+}
+
+// InFolders returns the files that names without a slash have in some folders, for those
+// where loaders don't look.
+func InFolders(names []string, folders ...string) []string {
+	var files []string
+	for _, folder := range folders {
+		for _, name := range names {
+			files = append(files, filepath.Join(folder, name))
+		}
+	}
+	return files
 }
 
 // Name returns the name by which the library was found.

@@ -4,6 +4,9 @@ package dl_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -37,6 +40,53 @@ func TestOpenTakesTheFirstThatIsThere(t *testing.T) {
 	_, err := dl.Open("libfieldstone.so.1", "libfieldstone.so.0")
 	if !errors.Is(err, device.ErrUnavailable) || !strings.Contains(err.Error(), "libfieldstone.so.1: ") || !strings.Contains(err.Error(), "; libfieldstone.so.0: ") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What is loaded comes before what could be.
+func TestOpenTakesWhatIsLoaded(t *testing.T) {
+	other := another(t)
+	l, err := dl.Open(other, "libc.so.6")
+	if err != nil || l.Name() != "libc.so.6" {
+		t.Fatalf("opened %v, %v", l, err)
+	}
+	if l, err = dl.Open(other); err != nil || l.Name() != other {
+		t.Fatalf("opened %v, %v", l, err)
+	}
+	if l, err = dl.Open("libfieldstone.so.1", other, "libc.so.6"); err != nil || l.Name() != other {
+		t.Errorf("opened %v, %v", l, err)
+	}
+}
+
+// another returns a copy of a library, which isn't loaded.
+func another(t *testing.T) string {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		f := strings.Fields(line)
+		if path := f[len(f)-1]; filepath.Base(path) == "libc.so.6" {
+			data, err := os.ReadFile(filepath.Join(filepath.Dir(path), "libm.so.6"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied := filepath.Join(t.TempDir(), "libanother.so")
+			if err := os.WriteFile(copied, data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			return copied
+		}
+	}
+	t.Fatal("the C library isn't loaded")
+	return ""
+}
+
+func TestInFolders(t *testing.T) {
+	got := dl.InFolders([]string{"a", "b"}, "/x", "/y/")
+	if want := []string{"/x/a", "/x/b", "/y/a", "/y/b"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

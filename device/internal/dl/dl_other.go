@@ -8,6 +8,8 @@ var errPlatform = errors.New("libraries can't be loaded at run time on this plat
 
 func open(string) (uintptr, error) { return 0, errPlatform }
 
+func opened(string) (uintptr, bool) { return 0, false }
+
 func symbol(uintptr, string) (uintptr, error) { return 0, errPlatform }
 
 // invoke isn't reached: there is no library, so there is no function.
