@@ -53,24 +53,63 @@ type BoxRange struct {
 	NX, NY, SY, SZ int64
 }
 
-// LaunchBox queues a box kernel on a stream. A range without cells queues
-// nothing.
+// mostBlocks is how many blocks are launched at once: with 2^32 threads or more, HIP
+// refuses a launch.
+const mostBlocks = 1<<32/BoxThreads - 1
+
+// LaunchBox queues a box kernel on a stream, in parts if the range is very long. A range
+// without cells queues nothing. Addresses that aren't multiples of the sizes of what the
+// kernel moves there are ErrAddress: the device would be lost.
 func LaunchBox(s Stream, k Kernel, dst, src Ptr, r BoxRange) error {
-	if r.First < 0 || r.Count < 0 || r.NX <= 0 || r.NY <= 0 || r.SY < 0 || r.SZ < 0 {
-		return &Error{Space: s.Space().Name(), Op: "launch " + k.Name(), Err: fmt.Errorf("%w: %+v", ErrInvalid, r)}
-	}
-	if r.Count == 0 {
-		return nil
-	}
-	blocks := (r.Count + BoxCells - 1) / BoxCells
-	const most = 1<<31 - 1
-	if blocks > most {
-		return &Error{Space: s.Space().Name(), Op: "launch " + k.Name(), Err: fmt.Errorf("%w: %d cells in one launch, at most %d", ErrInvalid, r.Count, int64(most)*BoxCells)}
+	name := BoxKernel(k.Name())
+	if err := r.check(name, dst, src); err != nil {
+		return &Error{Space: s.Space().Name(), Op: "launch " + k.Name(), Err: err}
 	}
 	args := boxArgs.Get().(*Args)
 	defer boxArgs.Put(args) // a launch copies them
-	args.Reset().Ptr(dst).Ptr(src).Int64(r.First).Int64(r.Count).Int64(r.NX).Int64(r.NY).Int64(r.SY).Int64(r.SZ)
-	return s.Launch(k, LaunchConfig{Grid: [3]int{int(blocks), 1, 1}, Block: [3]int{BoxThreads, 1, 1}}, args)
+	for r.Count > 0 {
+		n := min(r.Count, mostBlocks*BoxCells)
+		args.Reset().Ptr(dst).Ptr(src).Int64(r.First).Int64(n).Int64(r.NX).Int64(r.NY).Int64(r.SY).Int64(r.SZ)
+		blocks := (n + BoxCells - 1) / BoxCells
+		if err := s.Launch(k, LaunchConfig{Grid: [3]int{int(blocks), 1, 1}, Block: [3]int{BoxThreads, 1, 1}}, args); err != nil {
+			return err
+		}
+		r.First, r.Count = r.First+n, r.Count-n
+		if name.packs() {
+			dst = dst.Add(8 * n)
+		} else {
+			src = src.Add(8 * n)
+		}
+	}
+	return nil
+}
+
+// packs reports whether the kernel reads the array.
+func (k BoxKernel) packs() bool { return k == PackFloat64 || k == PackFloat32 }
+
+// check reports what the device would do wrong, or not survive.
+func (r BoxRange) check(k BoxKernel, dst, src Ptr) error {
+	if r.First < 0 || r.Count < 0 || r.NX <= 0 || r.NY <= 0 || r.SY < 0 || r.SZ < 0 {
+		return fmt.Errorf("%w: %+v", ErrInvalid, r)
+	}
+	if r.Count == 0 {
+		return nil // the addresses aren't used
+	}
+	array, packed := dst, src
+	if k.packs() {
+		array, packed = src, dst
+	}
+	size := Ptr(8)
+	if k == PackFloat32 || k == UnpackFloat32 {
+		size = 4
+	}
+	if packed%8 != 0 {
+		return fmt.Errorf("%w: packed cells at %#x, which is no multiple of 8", ErrAddress, uintptr(packed))
+	}
+	if array%size != 0 {
+		return fmt.Errorf("%w: cells at %#x, which is no multiple of %d", ErrAddress, uintptr(array), size)
+	}
+	return nil
 }
 
 // boxArgs saves a launch from allocating.

@@ -14,7 +14,8 @@ var (
 	// ErrInvalid says that an argument makes no sense: a size, a pitch, a
 	// handle of another space.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrAddress says that a range isn't allocated memory of the device.
+	// ErrAddress says that a range isn't allocated memory of the device, or not
+	// aligned to the size of what is there.
 	ErrAddress = errors.New("illegal device address")
 	// ErrNotFound says that there is no kernel, no module or no device of
 	// that name.

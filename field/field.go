@@ -81,7 +81,8 @@ func WrapHost[T pack.Number](domain grid.Domain, box grid.Box, data []T, opts ..
 // Free waits for what the field itself still does in the stream, and leaves alone
 // what the caller owns: memory, stream and mirror must last until then. For an empty box
 // pointer and mirror aren't used. A wrong length of the mirror is a [*LengthError], a
-// pointer to something else than that much memory of the stream's device
+// pointer to something else than that much memory of the stream's device, or one that
+// isn't aligned to the element (8 bytes for float64 and complex128, 4 for float32),
 // [device.ErrAddress].
 func WrapDevice[T pack.Number](domain grid.Domain, box grid.Box, p device.Ptr, stream device.Stream, mirror []T, opts ...Option) (*Field[T], error) {
 	if stream == nil {

@@ -9,7 +9,10 @@ import (
 	"github.com/fieldstone-io/fieldstone/device/internal/gpu"
 )
 
-const invalidValue = 1
+const (
+	invalidValue = 1
+	notFound     = 500
+)
 
 // meanings are the codes of cuda.h that package device has a word for.
 var meanings = map[gpu.Code]error{
@@ -26,7 +29,7 @@ var meanings = map[gpu.Code]error{
 	223:          device.ErrUnsupported, // compiler disabled
 	300:          device.ErrInvalid,     // source
 	400:          device.ErrInvalid,     // handle
-	500:          device.ErrNotFound,
+	notFound:     device.ErrNotFound,
 	700:          device.ErrAddress,
 	701:          device.ErrInvalid, // more threads or registers than there are
 	712:          device.ErrInvalid, // host memory registered already
@@ -34,6 +37,10 @@ var meanings = map[gpu.Code]error{
 	716:          device.ErrAddress, // misaligned
 	717:          device.ErrAddress, // not in the address space
 	801:          device.ErrUnsupported,
+	805:          device.ErrUnavailable, // no connection to the MPS server
+	807:          device.ErrUnavailable, // the MPS server isn't ready
+	808:          device.ErrUnavailable, // too many clients of MPS
+	809:          device.ErrUnavailable, // too many connections to MPS
 }
 
 // sticky are the codes after which the context, or the driver, is of no use.
@@ -54,6 +61,12 @@ var sticky = map[gpu.Code]bool{
 	718: true, // program counter
 	719: true, // launch failed
 	721: true, // memory leak of a tensor core
+	805: true, // of MPS, as are the next: another client's fault ends them all
+	806: true,
+	807: true,
+	808: true,
+	809: true,
+	810: true,
 	999: true, // unknown
 }
 

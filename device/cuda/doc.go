@@ -27,7 +27,7 @@
 // A goroutine that relies on the current context must have called
 // runtime.LockOSThread before it made it current. Memory, streams and events
 // of one context can't be used in another. A context of the solver's must
-// outlive the space; a primary context is retained until the space is closed.
+// outlive the space, which is lost with it otherwise; a primary context is retained until the space is closed.
 //
 // All methods can be called from any goroutine on any OS thread. They make the
 // space's context current, and afterwards again what was current before.

@@ -200,22 +200,34 @@ func (l *library) memoryType(p uintptr) (uintptr, gpu.Code) {
 	return t, gpu.Code(c)
 }
 
+// owner returns the context in which memory was allocated or registered. Memory of pools
+// and of virtual mappings has none, as has memory that the driver knows nothing of.
+func (l *library) owner(p uintptr) (gpu.Context, gpu.Code) {
+	c, result := l.pointerGetAttribute.Out(pointerContext, p)
+	if result == invalidValue {
+		return 0, gpu.Success
+	}
+	return gpu.Context(c), gpu.Code(result)
+}
+
 func (l *library) AddressRange(p device.Ptr) (device.Ptr, int64, gpu.Code) {
 	t, c := l.memoryType(uintptr(p))
 	if c != gpu.Success || t != memoryDevice {
 		return 0, 0, c
 	}
-	// Memory of pools and of virtual mappings has no context.
-	owner, result := l.pointerGetAttribute.Out(pointerContext, uintptr(p))
-	if result != 0 && result != invalidValue {
-		return 0, 0, gpu.Code(result)
+	owner, c := l.owner(uintptr(p))
+	if c != gpu.Success {
+		return 0, 0, c
 	}
 	mine, c := l.Current()
-	if c != gpu.Success || owner != 0 && gpu.Context(owner) != mine {
+	if c != gpu.Success || owner != 0 && owner != mine {
 		return 0, 0, c
 	}
 	var base, size uintptr
-	result = l.memGetAddressRange.Call3(uintptr(unsafe.Pointer(&base)), uintptr(unsafe.Pointer(&size)), uintptr(p))
+	result := l.memGetAddressRange.Call3(uintptr(unsafe.Pointer(&base)), uintptr(unsafe.Pointer(&size)), uintptr(p))
+	if result == invalidValue || result == notFound {
+		return 0, 0, gpu.Success // it has been freed
+	}
 	return device.Ptr(base), int64(size), gpu.Code(result)
 }
 
@@ -240,9 +252,16 @@ func (l *library) UnregisterHost(p unsafe.Pointer) gpu.Code {
 	return gpu.Code(l.hostUnregister.Call1(uintptr(p)))
 }
 
+// HostIsPinned asks twice. Where the device reaches all memory of the host, a driver may
+// call it all memory of the host; the context is the one in which memory was allocated
+// or registered.
 func (l *library) HostIsPinned(p unsafe.Pointer) (bool, gpu.Code) {
 	t, c := l.memoryType(uintptr(p))
-	return t == memoryHost, c
+	if c != gpu.Success || t != memoryHost {
+		return false, c
+	}
+	owner, c := l.owner(uintptr(p))
+	return owner != 0, c
 }
 
 const streamNonBlocking = 1
@@ -331,10 +350,7 @@ const (
 )
 
 func (l *library) LoadModule(image []byte) (uintptr, string, gpu.Code) {
-	// A text ends with NUL; binaries tell their length.
-	if image[len(image)-1] != 0 {
-		image = append(bytes.Clone(image), 0)
-	}
+	// A text ends with the NUL behind it; binaries tell their length.
 	log := make([]byte, 8192)
 	options := &[...]uint32{jitErrorLogBuffer, jitErrorLogBufferSizeBytes}
 	values := &struct {

@@ -5,6 +5,8 @@ package cuda_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -104,6 +106,27 @@ func TestOpenWithoutADriver(t *testing.T) {
 	}
 	if _, err := cuda.Adopt(1); !errors.Is(err, device.ErrUnavailable) {
 		t.Errorf("adopt: %v", err)
+	}
+}
+
+// The driver is found in a folder where the loader doesn't look; where it is nowhere the
+// error names all places.
+func TestOpenFromOtherFolders(t *testing.T) {
+	devtest.OnFakes(t)
+	defer cuda.Use("libcuda.so.1")
+	none, has := t.TempDir(), t.TempDir()
+	must(t, os.Symlink(fakegpu.Build(t).CUDA, filepath.Join(has, "libcuda.so.elsewhere")))
+	restore := cuda.UseFrom("libcuda.so.elsewhere", none, has)
+	if _, err := device.Devices("cuda"); err != nil {
+		t.Errorf("devices: %v", err)
+	}
+	restore()
+	cuda.Use("libcuda.so.none")
+	_, err := device.Open("cuda:0")
+	for _, place := range []string{"libcuda.so.none: ", "/usr/local/nvidia/lib64/libcuda.so.none: ", "/usr/local/cuda/compat/libcuda.so.none: "} {
+		if !errors.Is(err, device.ErrUnavailable) || !strings.Contains(err.Error(), place) {
+			t.Errorf("error %v, want one that names %s", err, place)
+		}
 	}
 }
 
@@ -374,6 +397,51 @@ func BenchmarkCalls(b *testing.B) {
 	gpu.Set(b, fakegpu.Eager)
 	space := open(b, "cuda:0")
 	gputest.Benchmark(b, space, kernels.TestPTX())
+}
+
+func TestFreedAddresses(t *testing.T) {
+	gpu := load(t)
+	gputest.Freed(t, gpu, open(t, "cuda:0"), "cuMemGetAddressRange", 1, 500)
+}
+
+// The errors of MPS, after which no client of it can go on.
+func TestMPSEnds(t *testing.T) {
+	gpu := load(t)
+	for code, name := range map[int]string{
+		805: "CUDA_ERROR_MPS_CONNECTION_FAILED", 806: "CUDA_ERROR_MPS_RPC_FAILURE", 807: "CUDA_ERROR_MPS_SERVER_NOT_READY",
+		808: "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED", 809: "CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED", 810: "CUDA_ERROR_MPS_CLIENT_TERMINATED",
+	} {
+		space, err := device.Open("cuda:0")
+		must(t, err)
+		gpu.Fail("cuCtxSynchronize", 1, code)
+		if err := space.Synchronize(); !errors.Is(err, device.ErrLost) || !strings.Contains(err.Error(), name) {
+			t.Errorf("code %d: %v", code, err)
+		}
+		must(t, space.Close())
+		gpu.Reset()
+	}
+}
+
+// A context that the solver has destroyed, although a space is in it, is a loss; the
+// same code for a mistaken argument isn't.
+func TestContextThatIsDestroyed(t *testing.T) {
+	gpu := load(t)
+	s := newSolver(t)
+	mine := s.out("cuCtxCreate_v2", 0, 1)
+	space, err := cuda.Adopt(mine)
+	must(t, err)
+	m, err := space.Allocate(64)
+	must(t, err)
+	gpu.Fail("cuMemGetInfo", 1, 201)
+	if _, err := space.MemoryInfo(); !errors.Is(err, device.ErrInvalid) || errors.Is(err, device.ErrLost) {
+		t.Errorf("a refusal: %v", err)
+	}
+	s.call("cuCtxDestroy_v2", func(f dl.Func) int32 { return f.Call1(mine) })
+	if _, err := space.MemoryInfo(); !errors.Is(err, device.ErrLost) || !strings.Contains(err.Error(), "CUDA_ERROR_INVALID_CONTEXT (code 201)") {
+		t.Errorf("the context is gone: %v", err)
+	}
+	must(t, m.Free())
+	must(t, space.Close())
 }
 
 func TestHostMemory(t *testing.T) {

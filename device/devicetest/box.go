@@ -38,6 +38,30 @@ var boxChecks = []Check{
 		c.must(device.LaunchBox(s, k, p, q, device.BoxRange{Count: n, NX: n, NY: 1, SY: n, SZ: n}))
 		c.wantDevice(s, "cells", p, halfWords(want))
 	}},
+	{Name: "box kernels aren't launched at addresses that aren't aligned", run: func(c *checker) {
+		s, array, packed := c.stream(), c.memory(4096), c.memory(4096)
+		r := device.BoxRange{Count: 4, NX: 4, NY: 1, SY: 4, SZ: 4}
+		for _, name := range []device.BoxKernel{device.PackFloat64, device.UnpackFloat64, device.PackFloat32, device.UnpackFloat32} {
+			k, ok := c.boxKernel(name)
+			if !ok {
+				return
+			}
+			launch := func(array, packed device.Ptr) error {
+				if name == device.PackFloat64 || name == device.PackFloat32 {
+					return device.LaunchBox(s, k, packed, array, r)
+				}
+				return device.LaunchBox(s, k, array, packed, r)
+			}
+			c.wantError("packed cells", launch(array, packed.Add(4)), device.ErrAddress)
+			c.wantError("cells at 2", launch(array.Add(2), packed), device.ErrAddress)
+			if name == device.PackFloat64 || name == device.UnpackFloat64 {
+				c.wantError("cells at 4", launch(array.Add(4), packed), device.ErrAddress)
+			} else {
+				c.must(launch(array.Add(4), packed))
+			}
+			c.must(s.Synchronize())
+		}
+	}},
 	{Name: "box kernels belong to the space", run: func(c *checker) {
 		boxes, ok := c.space.(device.BoxKernels)
 		if !ok {

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -63,6 +64,18 @@ var kernelChecks = []Check{
 			c.must(b.Synchronize())
 			c.wantBytes("packed", got, in)
 		}
+	}},
+	{Name: "an image isn't needed once it is loaded", run: func(c *checker) {
+		s, image := c.stream(), bytes.Clone(c.image)
+		m, err := c.space.LoadModule(image)
+		c.must(err)
+		c.later(m.Close)
+		clear(image)
+		pack, err := m.Kernel("pack3d")
+		c.must(err)
+		unpack, err := m.Kernel("unpack3d")
+		c.must(err)
+		c.packAndUnpack(s, testKernels{pack, unpack}, kernelBox{padded: [3]int64{7, 5, 4}, at: [3]int64{1, 1, 1}, size: [3]int64{5, 3, 2}})
 	}},
 	{Name: "a kernel that doesn't exist isn't found", run: func(c *checker) {
 		m, err := c.space.LoadModule(c.image)

@@ -152,6 +152,34 @@ var memoryChecks = []Check{
 			}
 		}
 	}},
+	{Name: "ordinary host memory isn't pinned, as the driver says", run: func(c *checker) {
+		asked, ok := c.space.(interface{ HostIsPinned([]byte) (bool, error) })
+		if !ok {
+			return // there is no driver to ask
+		}
+		want := func(what string, mem []byte, want bool) {
+			got, err := asked.HostIsPinned(mem)
+			c.must(err)
+			if got != want {
+				c.failf("the driver says of %s that it is pinned: %t", what, got)
+			}
+		}
+		own := make([]byte, 1<<20)
+		want("memory of Go's", own, false)
+		want("a little of it", own[1000:1008], false)
+		want("constants", unsafe.Slice(unsafe.StringData("constants"), 9), false)
+		pinned := c.pinned(1<<20, 1)
+		want("allocated memory", pinned, true)
+		want("a part of it", pinned[1001:4000], true)
+		r, err := c.space.RegisterHost(own)
+		c.must(err)
+		if c.space.Properties().Kind != "mumax" { // which doesn't tell the driver
+			want("registered memory", own, true)
+			want("a part of it", own[1001:4000], true)
+		}
+		c.must(r.Free())
+		want("memory that was registered", own, false)
+	}},
 	{Name: "registered host memory can be anywhere", run: func(c *checker) {
 		s, p := c.stream(), c.memory(20000)
 		all := patterned(20000, 1)

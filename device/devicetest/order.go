@@ -152,35 +152,45 @@ var orderChecks = []Check{
 		c.roundTrip(s, 100)
 		c.must(s.Close())
 	}},
+	{Name: "the default stream of a thread is refused", run: func(c *checker) {
+		switch c.space.Properties().Kind {
+		case "cuda", "hip", "mumax":
+			_, err := c.space.WrapStream(2)
+			c.wantError("wrap stream 2", err, device.ErrInvalid)
+		}
+	}},
 	{Name: "a space that is held works as it does otherwise", run: func(c *checker) {
 		h, ok := c.space.(device.Holder)
 		if !ok {
 			return
 		}
 		s := c.stream()
-		h.Hold()
-		defer h.Release()
-		c.roundTrip(s, 1000)
-		h.Hold()
 		c.another(func(other *checker) {
-			own := other.stream()
-			other.roundTrip(own, 1000)
-			c.roundTrip(s, 1000)
-			o := other.space.(device.Holder)
-			o.Hold()
-			defer o.Release()
-			other.roundTrip(own, 1000)
-			c.roundTrip(s, 1000)
+			o, own := other.space.(device.Holder), other.stream()
+			both := func() {
+				c.roundTrip(s, 1000)
+				other.roundTrip(own, 1000)
+			}
+			h.Hold()
+			defer h.Release()
+			both()
+			func() {
+				o.Hold()
+				defer o.Release()
+				both()
+				h.Hold()
+				defer h.Release()
+				both()
+			}()
+			both()
+			var err error
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				err = (&checker{space: c.space}).run(Check{run: func(c *checker) { c.roundTrip(s, 1000) }})
+			})
+			wg.Wait()
+			c.must(err)
 		})
-		h.Release()
-		var err error
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			own := &checker{space: c.space}
-			err = own.run(Check{run: func(own *checker) { own.roundTrip(s, 1000) }})
-		})
-		wg.Wait()
-		c.must(err)
 		c.roundTrip(s, 1000)
 	}},
 	{Name: "streams belong to their space", run: func(c *checker) {

@@ -2,8 +2,8 @@
 // library, libamdhip64.so of ROCm 5, 6 or 7, which it loads when the first space
 // is opened, so a program that imports it builds and runs everywhere, and needs
 // neither cgo nor ROCm's compilers. Where there is no such library, or no GPU,
-// opening a space is device.ErrUnavailable. If the program has several of them
-// installed, the newest is taken.
+// opening a space is device.ErrUnavailable. The one that the program has loaded is
+// taken, otherwise the newest that is installed.
 //
 // Importing the package registers the kind "hip":
 //
@@ -19,8 +19,9 @@
 // that must have called runtime.LockOSThread before it made the device current.
 //
 // All methods can be called from any goroutine on any OS thread. They make the
-// space's device current, and afterwards again what was current before. What a
-// call leaves behind as the thread's last error is removed.
+// space's device current, and afterwards again what was current before. A call
+// that the runtime refuses leaves no last error of the thread behind: with its own
+// it removes one of the solver's that nobody has asked for.
 //
 // # Memory
 //

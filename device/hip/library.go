@@ -3,6 +3,7 @@ package hip
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -212,9 +213,19 @@ func (l *library) AddressRange(p device.Ptr) (device.Ptr, int64, gpu.Code) {
 	if c != gpu.Success || a.devicePointer == 0 || host || gpu.Context(a.device) != mine {
 		return 0, 0, c
 	}
+	return l.rangeOf(uintptr(p))
+}
+
+// rangeOf returns what the runtime has allocated or registered around an address, or
+// none.
+func (l *library) rangeOf(p uintptr) (device.Ptr, int64, gpu.Code) {
 	var base, size uintptr
-	c = l.result(l.memGetAddressRange.Call3(uintptr(unsafe.Pointer(&base)), uintptr(unsafe.Pointer(&size)), uintptr(p)))
-	return device.Ptr(base), int64(size), c
+	switch c := l.result(l.memGetAddressRange.Call3(uintptr(unsafe.Pointer(&base)), uintptr(unsafe.Pointer(&size)), p)); c {
+	case invalidValue, invalidDevicePointer, notFound:
+		return 0, 0, gpu.Success
+	default:
+		return device.Ptr(base), int64(size), c
+	}
 }
 
 // portable makes pinned memory pinned for all devices.
@@ -236,9 +247,15 @@ func (l *library) UnregisterHost(p unsafe.Pointer) gpu.Code {
 	return l.result(l.hostUnregister.Call1(uintptr(p)))
 }
 
+// HostIsPinned asks twice. Where the device reaches all memory of the host, a runtime may
+// have attributes for what nobody has pinned; an allocation it has for none of that.
 func (l *library) HostIsPinned(p unsafe.Pointer) (bool, gpu.Code) {
 	a, c := l.attributes(uintptr(p))
-	return a.hostPointer != 0, c
+	if c != gpu.Success || a.hostPointer == 0 || a.isManaged != 0 {
+		return false, c
+	}
+	_, bytes, c := l.rangeOf(uintptr(p))
+	return bytes > 0, c
 }
 
 const streamNonBlocking = 1
@@ -329,8 +346,6 @@ func (l *library) Fill(p device.Ptr, value byte, bytes int64, s uintptr) gpu.Cod
 	return l.result(l.memset.Call4(uintptr(p), uintptr(value), uintptr(bytes), s))
 }
 
-const invalidImage = 200
-
 // magics are the first bytes of a code object, of a bundle, and of a compressed one.
 var magics = [][]byte{[]byte("\x7fELF"), []byte("__CLANG_OFFLOAD_BUNDLE__"), []byte("CCOB")}
 
@@ -378,7 +393,14 @@ var lists = sync.Pool{New: func() any {
 	return p
 }}
 
+// Launch refuses more threads along an axis than the runtime counts, which not all
+// versions of it do.
 func (l *library) Launch(kernel uintptr, config gpu.Launch, s uintptr, args *device.Args) gpu.Code {
+	for a, blocks := range config.Grid {
+		if uint64(blocks)*uint64(config.Block[a]) > math.MaxUint32 {
+			return invalidConfiguration
+		}
+	}
 	buffer := args.Bytes()
 	p := lists.Get().(*params)
 	p.pointer, p.bytes = unsafe.Pointer(unsafe.SliceData(buffer)), uintptr(len(buffer))

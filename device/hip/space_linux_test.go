@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -170,9 +171,30 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A program that is told where they are finds the newest runtime.
-func TestTheNewestRuntimeIsFound(t *testing.T) {
+func TestOpenFromOtherFolders(t *testing.T) {
+	devtest.OnFakes(t)
+	none, has := t.TempDir(), t.TempDir()
+	must(t, os.Symlink(fakegpu.Build(t).HIP, filepath.Join(has, "libamdhip64.so.elsewhere")))
+	restore := hip.UseFrom("libamdhip64.so.elsewhere", none, has)
+	if _, err := device.Devices("hip"); err != nil {
+		t.Errorf("devices: %v", err)
+	}
+	restore()
+	hip.Use("libamdhip64.so.none")
+	_, err := device.Open("hip:0")
+	if !errors.Is(err, device.ErrUnavailable) || !strings.Contains(err.Error(), "/opt/rocm/lib/libamdhip64.so.none: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A program that is told where they are finds the newest runtime, or the one that the
+// solver has loaded: two of them in a process know nothing of each other's memory.
+func TestTheRightRuntimeIsFound(t *testing.T) {
 	if os.Getenv("FIELDSTONE_PRINT_HIP") != "" {
+		if path := os.Getenv("FIELDSTONE_LOAD_HIP"); path != "" {
+			_, err := dl.Open(path)
+			must(t, err)
+		}
 		list, err := device.Devices("hip")
 		must(t, err)
 		fmt.Printf("found %s\n", list[0].Driver)
@@ -180,18 +202,22 @@ func TestTheNewestRuntimeIsFound(t *testing.T) {
 	}
 	devtest.OnFakes(t)
 	libs := fakegpu.Build(t)
-	for _, tt := range []struct{ has, want string }{
-		{"5 6 7", "7"}, {"5 6", "6"}, {"5", "5"},
+	for _, tt := range []struct{ has, loaded, want string }{
+		{"5 6 7", "", "7"}, {"5 6", "", "6"}, {"5", "", "5"},
+		{"5 6 7", "6", "6"}, {"6 7", "5", "5"}, {"5 6 7", "7", "7"},
 	} {
 		dir := t.TempDir()
 		for v := range strings.FieldsSeq(tt.has) {
 			must(t, os.Symlink(libs.Dir+"/libamdhip64.so."+v, dir+"/libamdhip64.so."+v))
 		}
-		cmd := exec.Command(os.Args[0], "-test.run=^TestTheNewestRuntimeIsFound$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestTheRightRuntimeIsFound$")
 		cmd.Env = append(os.Environ(), "FIELDSTONE_PRINT_HIP=1", "LD_LIBRARY_PATH="+dir)
+		if tt.loaded != "" {
+			cmd.Env = append(cmd.Env, "FIELDSTONE_LOAD_HIP="+libs.Dir+"/libamdhip64.so."+tt.loaded)
+		}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "found HIP "+tt.want+".") {
-			t.Errorf("of %s: %v\n%s", tt.has, err, out)
+			t.Errorf("of %s, with %q loaded: %v\n%s", tt.has, tt.loaded, err, out)
 		}
 	}
 }
@@ -269,6 +295,36 @@ func BenchmarkCalls(b *testing.B) {
 	gpu.Set(b, fakegpu.Eager)
 	space := open(b, "hip:1")
 	gputest.Benchmark(b, space, image(b, space))
+}
+
+func TestFreedAddresses(t *testing.T) {
+	for _, version := range versions {
+		gpu := load(t, version)
+		gputest.Freed(t, gpu, open(t, "hip:0"), "hipMemGetAddressRange", 1, 17, 500)
+	}
+}
+
+// The runtime counts threads in 32 bits along each axis.
+func TestLaunchOfTooManyThreads(t *testing.T) {
+	gpu := load(t, "7")
+	space := open(t, "hip:0")
+	m, err := space.LoadModule(image(t, space))
+	must(t, err)
+	k, err := m.Kernel("pack3d")
+	must(t, err)
+	s, err := space.NewStream()
+	must(t, err)
+	for a := range 3 {
+		config := device.LaunchConfig{}
+		config.Grid[a], config.Block[a] = 1<<30, 4
+		if err := s.Launch(k, config, nil); !errors.Is(err, device.ErrInvalid) || !strings.Contains(err.Error(), "hipErrorInvalidConfiguration") {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+	if n := gpu.Calls("hipModuleLaunchKernel"); n != 0 {
+		t.Errorf("%d launches", n)
+	}
+	must(t, errors.Join(s.Close(), m.Close()))
 }
 
 func TestHostMemory(t *testing.T) {

@@ -71,16 +71,23 @@ func (*bindings) AddressRange(p device.Ptr) (base device.Ptr, bytes int64, c gpu
 	// Pinned host memory has a range too.
 	t, r := cu.PointerGetAttributeMemoryType(cu.DevicePtr(p))
 	if r == cu.SUCCESS && t == cu.MemoryTypeDevice {
-		r = attempt(func() {
-			var b cu.DevicePtr
-			bytes, b = cu.MemGetAddressRange(cu.DevicePtr(p))
-			base = device.Ptr(b)
-		})
+		var b cu.DevicePtr
+		bytes, b, r = addressRange(cu.DevicePtr(p))
+		base = device.Ptr(b)
 	}
-	if r == cu.ERROR_INVALID_VALUE || r == cu.ERROR_NOT_FOUND {
+	if r == cu.ERROR_INVALID_VALUE {
 		r = cu.SUCCESS
 	}
 	return base, bytes, gpu.Code(r)
+}
+
+// addressRange returns the allocation around an address, or none.
+func addressRange(p cu.DevicePtr) (bytes int64, base cu.DevicePtr, r cu.Result) {
+	r = attempt(func() { bytes, base = cu.MemGetAddressRange(p) })
+	if r == cu.ERROR_INVALID_VALUE || r == cu.ERROR_NOT_FOUND {
+		return 0, 0, cu.SUCCESS
+	}
+	return bytes, base, r
 }
 
 func (*bindings) AllocateHost(bytes int64) (p unsafe.Pointer, c gpu.Code) {
@@ -90,18 +97,26 @@ func (*bindings) AllocateHost(bytes int64) (p unsafe.Pointer, c gpu.Code) {
 
 func (*bindings) FreeHost(p unsafe.Pointer) gpu.Code { return try(func() { cu.MemFreeHost(p) }) }
 
-// RegisterHost does nothing: the driver stages copies of memory that it wasn't
-// told of, and is done with it when the call returns.
+// RegisterHost does nothing, see open: copies are waited for as those of any memory
+// that the driver wasn't told of.
 func (*bindings) RegisterHost(unsafe.Pointer, int64) gpu.Code { return gpu.Success }
 
 func (*bindings) UnregisterHost(unsafe.Pointer) gpu.Code { return gpu.Success }
 
+// HostIsPinned asks twice. Where the device reaches all memory of the host, a driver may
+// call it all memory of the host; an allocation it has for pinned memory only.
 func (*bindings) HostIsPinned(p unsafe.Pointer) (bool, gpu.Code) {
 	t, r := cu.PointerGetAttributeMemoryType(cu.DevicePtr(uintptr(p)))
-	if r == cu.ERROR_INVALID_VALUE {
-		return false, gpu.Success
+	if r == cu.SUCCESS && t == cu.MemoryTypeHost {
+		var bytes int64
+		if bytes, _, r = addressRange(cu.DevicePtr(uintptr(p))); r == cu.SUCCESS {
+			return bytes > 0, gpu.Success
+		}
 	}
-	return t == cu.MemoryTypeHost, gpu.Code(r)
+	if r == cu.ERROR_INVALID_VALUE {
+		r = cu.SUCCESS
+	}
+	return false, gpu.Code(r)
 }
 
 func (*bindings) CopyToDevice(dst device.Ptr, src unsafe.Pointer, bytes int64, stream uintptr) gpu.Code {

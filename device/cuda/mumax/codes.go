@@ -30,7 +30,7 @@ var meanings = map[cu.Result]meaning{
 	cu.ERROR_NO_DEVICE:               {err: device.ErrUnavailable},
 	cu.ERROR_INVALID_DEVICE:          {err: device.ErrUnavailable},
 	cu.ERROR_INVALID_IMAGE:           {err: device.ErrInvalid},
-	cu.ERROR_INVALID_CONTEXT:         {err: device.ErrInvalid, sticky: true}, // the solver has destroyed it
+	cu.ERROR_INVALID_CONTEXT:         {err: device.ErrInvalid},
 	cu.ERROR_NO_BINARY_FOR_GPU:       {err: device.ErrUnsupported},
 	cu.ERROR_ECC_UNCORRECTABLE:       {sticky: true},
 	218:                              {name: "CUDA_ERROR_INVALID_PTX", err: device.ErrInvalid},
@@ -55,6 +55,12 @@ var meanings = map[cu.Result]meaning{
 	cu.ERROR_LAUNCH_FAILED:           {sticky: true},
 	721:                              {name: "CUDA_ERROR_TENSOR_MEMORY_LEAK", sticky: true},
 	cu.ERROR_NOT_SUPPORTED:           {err: device.ErrUnsupported},
+	805:                              {name: "CUDA_ERROR_MPS_CONNECTION_FAILED", err: device.ErrUnavailable, sticky: true},
+	806:                              {name: "CUDA_ERROR_MPS_RPC_FAILURE", sticky: true},
+	807:                              {name: "CUDA_ERROR_MPS_SERVER_NOT_READY", err: device.ErrUnavailable, sticky: true},
+	808:                              {name: "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED", err: device.ErrUnavailable, sticky: true},
+	809:                              {name: "CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED", err: device.ErrUnavailable, sticky: true},
+	810:                              {name: "CUDA_ERROR_MPS_CLIENT_TERMINATED", sticky: true},
 	cu.ERROR_UNKNOWN:                 {sticky: true},
 }
 

@@ -60,8 +60,8 @@
 //   - A box is copied part by part, each as long as both sides are contiguous: a call of
 //     the driver, of the order of a microsecond, for each row in the worst case. The
 //     kernels of device.BoxKernels are better for large ones.
-//   - Registered host memory isn't pinned. The driver stages its copies, which are as
-//     correct, but slower, and hold up the caller. AllocateHost pins.
+//   - Registered host memory isn't pinned: its copies are slower, and over when the call
+//     returns. AllocateHost pins.
 //   - A closed module stays loaded until the context ends. A space loads the same image
 //     once only. What the driver's compiler says of a bad image isn't known, but its number.
 //   - cu.LaunchKernel can end the program while garbage is collected, with "found bad

@@ -199,6 +199,8 @@ func open(ctx cu.Context, destroy func() gpu.Code) (device.Space, error) {
 		Context:    gpu.Context(ctx),
 		Release:    release,
 		BoxImage:   func() ([]byte, error) { return kernels.PTX(), nil },
+		// cu has no call for it that every toolkit links.
+		RegistersNothing: true,
 	})
 	spaces.Store(space, b)
 	return space, nil

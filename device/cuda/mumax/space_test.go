@@ -328,3 +328,46 @@ func TestBoxesAreCopiedInTheLongestParts(t *testing.T) {
 		}
 	}
 }
+
+// Copies of registered memory, which the driver knows nothing of, are over when the call
+// returns, on a machine too where the device reaches all memory of the host and the
+// driver makes such copies asynchronous.
+func TestRegisteredMemoryIsWaitedFor(t *testing.T) {
+	gpu := fake(t)
+	gpu.Setting(t, "HMM", "1")
+	space := adopt(t)
+	stream := get[device.Stream](t)(space.NewStream())
+	memory := get[device.Memory](t)(space.Allocate(4096))
+	must(t, stream.Fill(memory.Ptr(), 5, 4096))
+	own, pinned := make([]byte, 4096), get[device.HostMemory](t)(space.AllocateHost(4096))
+	registered := get[device.HostMemory](t)(space.RegisterHost(own))
+	must(t, stream.CopyToHost(own, memory.Ptr()))
+	if own[0] != 5 || own[4095] != 5 {
+		t.Error("the copy isn't over")
+	}
+	must(t, stream.CopyToHost(pinned.Bytes(), memory.Ptr()))
+	if pinned.Bytes()[0] == 5 {
+		t.Error("a copy of pinned memory is waited for")
+	}
+	must(t, stream.Synchronize())
+	must(t, errors.Join(registered.Free(), pinned.Free(), memory.Free(), stream.Close()))
+}
+
+// That the context is none is a loss where it is made current, and elsewhere the mistake
+// of one call.
+func TestContextThatIsDestroyed(t *testing.T) {
+	gpu := fake(t)
+	newContext(t, 1)
+	space := get[device.Space](t)(mumax.Adopt())
+	gpu.Fail("cuMemGetInfo", 1, int(cu.ERROR_INVALID_CONTEXT))
+	if _, err := space.MemoryInfo(); !errors.Is(err, device.ErrInvalid) || errors.Is(err, device.ErrLost) {
+		t.Errorf("a refusal: %v", err)
+	}
+	onThread(func() {
+		gpu.Fail("cuCtxSetCurrent", 1, int(cu.ERROR_INVALID_CONTEXT))
+		if _, err := space.MemoryInfo(); !errors.Is(err, device.ErrLost) {
+			t.Errorf("the context is gone: %v", err)
+		}
+	})
+	must(t, space.Close())
+}

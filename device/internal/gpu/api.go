@@ -76,7 +76,9 @@ type API interface {
 	CopyBox(dst, src Side, e device.Extent, stream uintptr) Code
 	Fill(p device.Ptr, value byte, bytes int64, stream uintptr) Code
 
-	// LoadModule returns what the driver's compiler or linker has written, too.
+	// LoadModule returns what the driver's compiler or linker has written, too. The
+	// image is followed by a NUL, and stays where it is until CloseModule has
+	// succeeded.
 	LoadModule(image []byte) (module uintptr, log string, c Code)
 	CloseModule(module uintptr) Code
 	Kernel(module uintptr, name string) (uintptr, Code)

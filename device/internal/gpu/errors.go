@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/fieldstone-io/fieldstone/device"
@@ -35,12 +36,22 @@ func (e *lostError) Error() string {
 
 func (e *lostError) Unwrap() []error { return []error{device.ErrLost, e.cause} }
 
-// check turns a result into an error.
+// refused is set in a result of making the space's context current.
+const refused Code = 1 << 30
+
+// check turns a result into an error. A context that the driver says is none has been
+// destroyed by the solver: the space is lost. In other calls the same result may be
+// about an argument.
 func (s *Space) check(c Code) error {
 	if c == Success {
 		return nil
 	}
-	return &driverError{code: c, meaning: s.api.Meaning(c)}
+	code := c &^ refused
+	m := s.api.Meaning(code)
+	if c != code && errors.Is(m.Err, device.ErrInvalid) {
+		m.Sticky = true
+	}
+	return &driverError{code: code, meaning: m}
 }
 
 // fail returns the error of a call. The first sticky one loses the space.

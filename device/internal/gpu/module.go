@@ -36,9 +36,12 @@ func (s *Space) loadModule(image []byte, internal bool) (*module, error) {
 	}
 	o := s.newObject(moduleKind, s.api.CloseModule)
 	o.internal = internal
+	// The caller may do with its own what it likes afterwards.
+	o.image = append(make([]byte, 0, len(image)+1), image...)
+	o.image[:len(image)+1][len(image)] = 0
 	var log string
 	err := o.create(func() (m uintptr, c Code) {
-		m, log, c = s.api.LoadModule(image)
+		m, log, c = s.api.LoadModule(o.image)
 		return m, c
 	})
 	if err, ok := err.(*driverError); ok {

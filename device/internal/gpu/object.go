@@ -38,6 +38,8 @@ type object struct {
 	gone func()
 	// internal objects are nobody's leak.
 	internal bool
+	// image is that of a module. HIP reads it as long as the module is loaded.
+	image []byte
 
 	// mu is held for reading by calls that use the object, and for writing
 	// by the one that frees it.
@@ -59,6 +61,24 @@ func (s *Space) forget(o *object) {
 	if o.gone != nil {
 		o.gone()
 	}
+}
+
+// images are those of modules that a lost device hasn't unloaded: its driver may still
+// have pointers to them.
+var images struct {
+	sync.Mutex
+	kept [][]byte
+}
+
+// release lets go of what the driver had to be able to read, once it has destroyed the
+// object.
+func (o *object) release(destroyed bool) {
+	if !destroyed && o.image != nil {
+		images.Lock()
+		defer images.Unlock()
+		images.kept = append(images.kept, o.image)
+	}
+	o.image = nil
 }
 
 func (s *Space) newObject(k kind, destroy func(handle uintptr) Code) *object {
@@ -122,9 +142,11 @@ func (o *object) free(op string) error {
 		return s.fail(op, device.ErrClosed)
 	}
 	var failed error
+	destroyed := true
 	if o.destroy != nil {
 		wasLost := s.isLost()
 		err := s.check(s.current(func() Code { return o.destroy(o.handle) }))
+		destroyed = err == nil
 		if err != nil && !wasLost {
 			failed = s.fail(op, err)
 			if !s.isLost() {
@@ -134,5 +156,6 @@ func (o *object) free(op string) error {
 	}
 	o.closed = true
 	s.forget(o)
+	o.release(destroyed)
 	return failed
 }

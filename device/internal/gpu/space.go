@@ -17,6 +17,9 @@ type Config struct {
 	Context    Context
 	// Release gives the context back; nil if it is somebody else's.
 	Release func() Code
+	// RegistersNothing says that the driver isn't told of memory that is
+	// registered, so that it counts as any other memory.
+	RegistersNothing bool
 	// BoxImage returns the module of device.BoxKernels.
 	BoxImage func() ([]byte, error)
 }
@@ -115,11 +118,16 @@ func (s *Space) Close() error {
 		return failed[0]
 	}
 	for o := range s.objects {
-		if !try(func() Code { return s.current(func() Code { return o.destroy(o.handle) }) }) {
+		var c Code
+		if !try(func() Code {
+			c = s.current(func() Code { return o.destroy(o.handle) })
+			return c
+		}) {
 			return failed[0]
 		}
 		o.closed = true
 		s.forget(o)
+		o.release(c == Success)
 		if !o.internal {
 			*o.kind.count(&s.leaked)++
 		}
@@ -180,7 +188,7 @@ func (s *Space) current(do func() Code) Code {
 	}
 	if before != s.config.Context {
 		if c := s.api.SetCurrent(s.config.Context); c != Success {
-			return c
+			return c | refused
 		}
 		defer s.restore(before)
 	}

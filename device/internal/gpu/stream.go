@@ -19,10 +19,20 @@ func (s *Space) NewStream() (device.Stream, error) {
 	return &stream{o}, nil
 }
 
+// perThread is the handle, of both vendors, of the default stream of the calling OS
+// thread.
+const perThread = 2
+
+var errPerThread = fmt.Errorf("%w: handle %d is another stream on each OS thread, and goroutines move between those; "+
+	"use the default stream of all threads, 0, or one that was made", device.ErrInvalid, perThread)
+
 // WrapStream implements [device.Space]. The driver is asked whether it knows
 // the handle, which it only does for streams that aren't being captured.
 func (s *Space) WrapStream(handle uintptr) (device.Stream, error) {
-	err := s.call(func() Code { return queried(s.api.QueryStream(handle)) })
+	err := errPerThread
+	if handle != perThread {
+		err = s.call(func() Code { return queried(s.api.QueryStream(handle)) })
+	}
 	if err != nil {
 		return nil, s.fail(fmt.Sprintf("wrap stream %#x", handle), err)
 	}

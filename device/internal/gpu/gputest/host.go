@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
+	"unsafe"
 	"weak"
 
 	"github.com/fieldstone-io/fieldstone/device"
@@ -124,6 +126,40 @@ func HostMemory(t *testing.T, gpu *fakegpu.Driver, space device.Space, synchroni
 		}
 		must(t, stream.Synchronize())
 	})
+	t.Run("ordinary memory isn't taken for pinned where the device reaches all of it", func(t *testing.T) {
+		gpu.Setting(t, "HMM", "1")
+		defer gpu.Setting(t, "HMM", "0")
+		if !waits(t, make([]byte, size)) {
+			t.Error("it is")
+		}
+		host, free := foreign(size)
+		if waits(t, host) {
+			t.Error("memory that the solver pinned isn't taken for it")
+		}
+		free()
+		if _, _, err := space.AddressRange(device.Ptr(unsafe.Pointer(unsafe.SliceData(want)))); !errors.Is(err, device.ErrAddress) {
+			t.Errorf("ordinary memory is the device's: %v", err)
+		}
+	})
 	must(t, memory.Free())
 	must(t, stream.Close())
+}
+
+// Freed tests that addresses are none of the device's which its driver refuses to know,
+// with each of the codes that it has for that. rangeOf is its function that finds the
+// allocation.
+func Freed(t *testing.T, gpu *fakegpu.Driver, space device.Space, rangeOf string, codes ...int) {
+	memory, err := space.Allocate(4096)
+	must(t, err)
+	for _, code := range codes {
+		gpu.Fail(rangeOf, 1, code)
+		if _, err := space.WrapMemory(memory.Ptr(), 8); !errors.Is(err, device.ErrAddress) || !strings.Contains(err.Error(), "isn't memory of this context") {
+			t.Errorf("code %d: wrap: %v", code, err)
+		}
+		gpu.Fail(rangeOf, 1, code)
+		if _, _, err := space.AddressRange(memory.Ptr()); !errors.Is(err, device.ErrAddress) {
+			t.Errorf("code %d: address range: %v", code, err)
+		}
+	}
+	must(t, memory.Free())
 }
