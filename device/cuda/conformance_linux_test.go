@@ -53,24 +53,13 @@ func TestSuiteNoticesPlantedBugs(t *testing.T) {
 	gpu.Misuse() // some of the bugs are
 }
 
-// real returns the name of the device that tests are to run on, if it is one of this
-// package.
-func real(t *testing.T) string {
-	t.Helper()
-	name := devtest.Real()
-	if !strings.HasPrefix(name, "cuda") {
-		t.Skip("FIELDSTONE_DEVICE names no CUDA device")
-	}
-	return name
-}
-
 func TestConformanceOnTheDevice(t *testing.T) {
-	name := real(t)
+	name := devtest.On(t, "cuda")
 	devicetest.Run(t, devicetest.Config{Open: func() (device.Space, error) { return device.Open(name) }})
 }
 
 func TestCallsOnTheDevice(t *testing.T) {
-	name := real(t)
+	name := devtest.On(t, "cuda")
 	s := newSolver(t)
 	mine := s.context(0)
 	space := open(t, name)
@@ -87,11 +76,28 @@ func TestCallsOnTheDevice(t *testing.T) {
 	}
 }
 
+// The suite opens a space for each check; the device's primary context is made once for
+// all of them.
+func TestOneContextForTheSuite(t *testing.T) {
+	devtest.OnFakes(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestConformanceOnTheDevice$", "-test.v")
+	cmd.Env = append(os.Environ(), fakegpu.Build(t).Environment()...)
+	cmd.Env = append(cmd.Env, "FIELDSTONE_DEVICE=cuda:0", "FAKEGPU_TRACE=1", "FAKEGPU_MODE=eager")
+	out, err := cmd.CombinedOutput()
+	text := string(out)
+	if err != nil || !strings.Contains(text, "--- PASS: TestConformanceOnTheDevice/") {
+		t.Fatalf("%v\n%.10000s", err, text)
+	}
+	if n := strings.Count(text, "fakegpu: a context is made\n"); n != 1 {
+		t.Errorf("%d contexts were made", n)
+	}
+}
+
 // What a fault does to the driver stays in a process of its own. Whether that can
 // go on afterwards is up to the driver.
 func TestFaultsOnTheDevice(t *testing.T) {
 	const variable = "FIELDSTONE_FAULT_CHECK"
-	name := real(t)
+	name := devtest.On(t, "cuda")
 	for _, check := range devicetest.Checks() {
 		switch {
 		case !check.LosesTheSpace(), check.Name == "after a loss a new space works":

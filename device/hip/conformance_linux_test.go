@@ -4,7 +4,6 @@ package hip_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/device"
@@ -77,9 +76,6 @@ func TestSuiteNoticesPlantedBugs(t *testing.T) {
 
 // A fault may end the process, so there are none.
 func TestConformanceOnTheDevice(t *testing.T) {
-	name := devtest.Real()
-	if !strings.HasPrefix(name, "hip") {
-		t.Skip("FIELDSTONE_DEVICE names no HIP device")
-	}
+	name := devtest.On(t, "hip")
 	devicetest.Run(t, devicetest.Config{Open: func() (device.Space, error) { return device.Open(name) }})
 }

@@ -31,10 +31,12 @@ const variable = "FIELDSTONE_DEVICE"
 // those that need none.
 func Real() string { return os.Getenv(variable) }
 
-// Run runs a test on each device, as a subtest.
+// Run runs a test on each device, as a subtest. Of a real device one space is kept open
+// for all tests of the process.
 func Run(t *testing.T, test func(t *testing.T, d Device)) {
 	list := append(emulatedDevices(), fakeDevices()...)
 	if name := Real(); name != "" {
+		keep(name)
 		list = []Device{{Name: name, Open: func() (device.Space, error) { return device.Open(name) }}}
 	}
 	for _, d := range list {

@@ -22,7 +22,8 @@
 //	FAKEGPU_HMM=1                     the device reaches all memory of the host: what isn't
 //	                                  pinned looks so, and is copied asynchronously
 //	FAKEGPU_FAIL=api:nth=code,...     see [Driver.Fail]
-//	FAKEGPU_TRACE=1                   a line on standard error for each call
+//	FAKEGPU_TRACE=1                   a line on standard error for each call, and for each
+//	                                  context that is made
 //	FAKEGPU_CC=90, FAKEGPU_PTX=82     compute capability, newest PTX version
 //	FAKEGPU_STEPS=number              most instructions of a thread of a PTX kernel
 //	FAKEGPU_ARCH=gfx942:xnack-        architecture of the AMD devices

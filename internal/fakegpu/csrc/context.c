@@ -59,6 +59,8 @@ struct fg_context *fg_context_new(int device)
 		return NULL;
 	}
 	fg_object_add(&c->object, FG_CONTEXT, c);
+	if (fg_settings.trace)
+		fg_note("a context is made");
 	return c;
 }
 
