@@ -10,7 +10,7 @@ import (
 
 // place puts the field on a device, with a stream.
 func (f *Field[T]) place(o options) error {
-	ring := joinRing(o.space, f.layout.Cells()*int64(f.Kind().DiskSize()))
+	ring := joinRing(o.space, f.layout.Cells()*int64(f.Kind().DiskSize()), o.ring)
 	f.own = append(f.own, ring.leave)
 	f.dev = &residence{direct: direct{ring: ring, path: o.path, log: o.log, kind: f.Kind(), layout: f.layout}}
 	if f.dev.stream = o.stream; o.stream != nil {

@@ -52,8 +52,8 @@
 //
 // To save and to load, only owned cells are needed. Kernels pack them on the device into
 // a ring of four chunks, from where they are copied to four chunks of pinned memory, 1 MiB
-// each or less. All fields of a space share the ring; it is made at the first use and
-// freed with the last field. While one chunk is packed another one is copied, and the
+// each or less; [Ring] asks for more. All fields of a space share the ring; it is made at
+// the first use and freed with the last field. While one chunk is packed another one is copied, and the
 // reader sums up and writes others: a [pack.LendSource] lends the pinned chunks
 // themselves. So exactly the owned cells move, in each pass over them, and neither mirror
 // nor residency change. A load is the reverse: ghost cells on the device keep their bits,

@@ -18,6 +18,7 @@ type options struct {
 	space     device.Space
 	stream    device.Stream
 	path      Path
+	ring      ringSize
 	log       *slog.Logger
 }
 
@@ -67,6 +68,38 @@ func OnStream(stream device.Stream) Option {
 			return errors.New("stream is nil")
 		}
 		o.stream = stream
+		return nil
+	}
+}
+
+// The ring that the fields of a space share has DefaultRingChunks chunks of at most
+// DefaultRingChunk bytes where no field asks for others by [Ring].
+const (
+	DefaultRingChunk  = 1 << 20
+	DefaultRingChunks = 4
+)
+
+// Ring asks for a ring of so many chunks of so many bytes each, through which the cells of
+// all fields of the space go past the mirror: as much memory on the device, and as much
+// pinned memory of the host. 0 leaves a number to the others, or to the default. The
+// largest chunk and the largest number that any field has asked for count, until the last
+// field of the space is freed; no chunk is larger than the owned cells of the largest
+// field. A ring that is in use grows when it is idle.
+//
+// A chunk is a multiple of 4096 bytes, at most 64 MiB; there are 4 chunks at least, 64
+// at most: half of them have what one reader needs next. Larger chunks mean fewer calls of
+// the driver, more of them let more writers of files be served at the same time. It means
+// nothing for a field in host memory.
+func Ring(chunkBytes int64, chunks int) Option {
+	return func(o *options) error {
+		const mostBytes, most = 64 << 20, 64
+		switch {
+		case chunkBytes < 0 || chunkBytes%pageSize != 0 || chunkBytes > mostBytes:
+			return fmt.Errorf("chunks of the ring have %d bytes, must be a multiple of %d, at most %d", chunkBytes, pageSize, mostBytes)
+		case chunks != 0 && chunks < DefaultRingChunks || chunks > most:
+			return fmt.Errorf("the ring has %d chunks, must be %d to %d", chunks, DefaultRingChunks, most)
+		}
+		o.ring = ringSize{chunkBytes, chunks}
 		return nil
 	}
 }

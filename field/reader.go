@@ -3,6 +3,7 @@ package field
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -15,8 +16,7 @@ type reader struct {
 
 	// ahead are the slots with cells that were not all taken yet, adjoining; next is
 	// the first cell after them.
-	ahead   [slotCount]*slot
-	count   int
+	ahead   []*slot
 	next    int64
 	version uint64 // of the device's storage when they were packed
 	after   int64  // the cell after the last one that was taken
@@ -47,7 +47,7 @@ func (rd *reader) cells(first, want int64) (s *slot, err error) {
 		}
 		rd.next = first + n
 		if kept {
-			rd.ahead[0], rd.count = s, 1
+			rd.ahead = append(rd.ahead[:0], s)
 		}
 	}
 	if rd.inOrder {
@@ -57,7 +57,7 @@ func (rd *reader) cells(first, want int64) (s *slot, err error) {
 		err = s.await()
 	}
 	if err != nil {
-		g.leaveSlot(s, rd.count > 0)
+		g.leaveSlot(s, len(rd.ahead) > 0)
 		rd.drop()
 		return nil, g.note(err)
 	}
@@ -70,10 +70,10 @@ func (rd *reader) find(first int64) *slot {
 	g := rd.r.ring
 	g.mu.Lock()
 	whole := rd.version == rd.r.version
-	for _, s := range rd.ahead[:rd.count] {
+	for _, s := range rd.ahead {
 		whole = whole && s.owner == rd
 	}
-	if whole && rd.count > 0 && rd.ahead[0].first <= first && first < rd.ahead[0].end {
+	if whole && len(rd.ahead) > 0 && rd.ahead[0].first <= first && first < rd.ahead[0].end {
 		s := rd.ahead[0]
 		s.users++
 		g.clock++
@@ -92,20 +92,20 @@ func (rd *reader) drop() {
 	g := rd.r.ring
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, s := range rd.ahead[:rd.count] {
+	for i, s := range rd.ahead {
 		if s.owner == rd {
 			s.owner = nil
 		}
 		rd.ahead[i] = nil
 	}
-	rd.count = 0
+	rd.ahead = rd.ahead[:0]
 	g.turned.Broadcast()
 }
 
 // readAhead queues what will be wanted next, as far as there are slots.
 func (rd *reader) readAhead() error {
 	r, g := rd.r, rd.r.ring
-	for rd.count > 0 && rd.count <= readAhead && rd.next < r.layout.Cells() {
+	for len(rd.ahead) > 0 && len(rd.ahead) <= g.ahead() && rd.next < r.layout.Cells() {
 		s, _, err := g.take(r.log, rd, true, false)
 		if s == nil || err != nil {
 			return err
@@ -116,8 +116,7 @@ func (rd *reader) readAhead() error {
 		if err != nil {
 			return err
 		}
-		rd.ahead[rd.count] = s
-		rd.count++
+		rd.ahead = append(rd.ahead, s)
 		rd.next += n
 	}
 	return nil
@@ -126,11 +125,10 @@ func (rd *reader) readAhead() error {
 // took ends the use of a slot whose cells up to a number were taken, or makes it lent.
 func (rd *reader) took(s *slot, end int64, lent bool) {
 	rd.after = end
-	keep := rd.count > 0 && rd.ahead[0] == s && end < s.end
-	if !keep && rd.count > 0 && rd.ahead[0] == s {
-		copy(rd.ahead[:], rd.ahead[1:rd.count])
-		rd.count--
-		rd.ahead[rd.count] = nil
+	first := len(rd.ahead) > 0 && rd.ahead[0] == s
+	keep := first && end < s.end
+	if first && !keep {
+		rd.ahead = slices.Delete(rd.ahead, 0, 1)
 	}
 	if lent {
 		rd.r.ring.lend(s, keep)

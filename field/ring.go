@@ -1,6 +1,7 @@
 package field
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,28 +12,29 @@ import (
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
-const (
-	// slotCount chunks let one be packed and another one copied, while two
-	// workers write theirs to files.
-	slotCount = 4
-
-	// keptSlots is how many of them may hold cells for a later call. One at least
-	// is left, so that everybody comes to a slot in the end.
-	keptSlots = slotCount - 1
-
-	// readAhead is how many chunks one reader has packed before they are wanted.
-	readAhead = 2
-
-	// forgotten is after how many uses of the ring a reader counts as gone that
-	// hasn't come back for its cells.
-	forgotten = 1 << 12
-)
-
-// slotBytes is the size of a chunk: a multiple of all sizes of cells and pages. It
-// is less where all fields are smaller.
-var slotBytes int64 = 1 << 20
+// forgotten is after how many uses of the ring a reader counts as gone that
+// hasn't come back for its cells.
+const forgotten = 1 << 12
 
 const pageSize = 4096
+
+// slotBytes is the size of a chunk where no field asks for one.
+var slotBytes int64 = DefaultRingChunk
+
+// ringSize is what one field asks of its ring, or what all of them do. 0 is no wish.
+type ringSize struct {
+	chunk int64
+	slots int
+}
+
+func (a ringSize) max(b ringSize) ringSize {
+	return ringSize{max(a.chunk, b.chunk), max(a.slots, b.slots)}
+}
+
+// or replaces what is no wish.
+func (a ringSize) or(b ringSize) ringSize {
+	return ringSize{cmp.Or(a.chunk, b.chunk), cmp.Or(a.slots, b.slots)}
+}
 
 // ring is what the fields of one space have in common: a few chunks of memory on
 // the device and of pinned memory, through which all of their cells go on the direct
@@ -42,9 +44,13 @@ const pageSize = 4096
 // the solver does there, and copied on the ring's, so that one chunk is packed while
 // another one is copied.
 type ring struct {
-	space  device.Space
-	fields int   // protected by the lock of rings
-	need   int64 // bytes of the largest slot that a field has use for, likewise
+	space device.Space
+
+	// What follows is protected by the lock of rings.
+
+	fields  int
+	largest int64    // bytes of the owned cells of the largest field, whole pages
+	asked   ringSize // the largest that any field asked for
 
 	mu     sync.Mutex
 	turned sync.Cond // a slot isn't in use any more
@@ -90,7 +96,7 @@ var rings = struct {
 
 // joinRing is for a field that is made on a space, and has that many bytes of owned
 // cells. leave ends that.
-func joinRing(space device.Space, bytes int64) *ring {
+func joinRing(space device.Space, bytes int64, asked ringSize) *ring {
 	rings.Lock()
 	defer rings.Unlock()
 	g := rings.of[space]
@@ -100,8 +106,19 @@ func joinRing(space device.Space, bytes int64) *ring {
 		rings.of[space] = g
 	}
 	g.fields++
-	g.need = max(g.need, min(slotBytes, (bytes+pageSize-1)/pageSize*pageSize))
+	g.largest = max(g.largest, (bytes+pageSize-1)/pageSize*pageSize)
+	g.asked = g.asked.max(asked)
 	return g
+}
+
+// wanted is the size that the fields have use for: a chunk isn't larger than all of
+// them.
+func (g *ring) wanted() ringSize {
+	rings.Lock()
+	defer rings.Unlock()
+	w := g.asked.or(ringSize{slotBytes, DefaultRingChunks})
+	w.chunk = min(w.chunk, g.largest)
+	return w
 }
 
 // leave frees the ring with its last field. Cells that are still lent keep it until
@@ -125,19 +142,18 @@ func (g *ring) leave() error {
 // ready makes the ring's memory unless it is there, and anew if a field has come that
 // has use for more, while nobody uses it. The ring is locked.
 func (g *ring) ready(log *slog.Logger) error {
-	rings.Lock()
-	need := g.need
-	rings.Unlock()
+	want := g.wanted()
 	if g.slots != nil {
-		if need <= g.size || !g.idle() {
+		have := ringSize{g.size, len(g.slots)}
+		if have.max(want) == have || !g.idle() {
 			return nil
 		}
 		if err := g.free(); err != nil {
 			return err
 		}
 	}
-	g.size = need
-	if err := g.allocate(log); err != nil {
+	g.size = want.chunk
+	if err := g.allocate(log, want.slots); err != nil {
 		g.lost = g.lost || errors.Is(err, device.ErrLost)
 		return errors.Join(err, g.free())
 	}
@@ -154,10 +170,10 @@ func (g *ring) idle() bool {
 	return true
 }
 
-func (g *ring) allocate(log *slog.Logger) error {
+func (g *ring) allocate(log *slog.Logger, slots int) error {
 	var err error
 	if g.kernels, err = boxKernels(g.space); err == nil {
-		g.memory, err = g.space.Allocate(slotCount * g.size)
+		g.memory, err = g.space.Allocate(int64(slots) * g.size)
 	}
 	stride := g.size
 	if err != nil {
@@ -170,12 +186,12 @@ func (g *ring) allocate(log *slog.Logger) error {
 	} else if g.stream, err = g.space.NewStream(); err != nil {
 		return err
 	}
-	host, pinned, err := g.hostMemory(log, slotCount*stride)
+	host, pinned, err := g.hostMemory(log, int64(slots)*stride)
 	if err != nil {
 		return err
 	}
 	g.pinned = pinned
-	for i := range int64(slotCount) {
+	for i := range int64(slots) {
 		host := host[i*stride : (i+1)*stride]
 		s := &slot{host: host[:g.size:g.size], raw: host[g.size:]}
 		g.slots = append(g.slots, s)
@@ -308,7 +324,7 @@ func (g *ring) take(log *slog.Logger, rd *reader, keep, must bool) (s *slot, kep
 			free.owner = nil
 			owned--
 		}
-		kept = keep && owned < keptSlots
+		kept = keep && owned < len(g.slots)-1 // one at least is left, so that everybody comes to a slot
 		if free != nil && (kept || must) {
 			if free.users = 1; kept {
 				free.owner = rd
@@ -321,6 +337,10 @@ func (g *ring) take(log *slog.Logger, rd *reader, keep, must bool) (s *slot, kep
 		g.turned.Wait()
 	}
 }
+
+// ahead is how many chunks one reader has packed before they are wanted: half of them,
+// for there may be other readers. The caller has a slot in use, or holds the ring's lock.
+func (g *ring) ahead() int { return len(g.slots) / 2 }
 
 // leaveSlot ends a use of a slot. Its owner gives it up with it, or keeps it.
 func (g *ring) leaveSlot(s *slot, keep bool) {
