@@ -152,7 +152,8 @@ func (f *Field[T]) Stream() device.Stream {
 // with what is in the field's stream already, to its storage on the device:
 // the mirror is stale from now on, and what was written to it and not uploaded
 // is lost. Kernels on other streams are reported by an event recorded after
-// each, which the field's stream then waits for. For fields in host memory
+// each, which the field's stream then waits for; the streams of the events are still
+// there during the call. For fields in host memory
 // there is nothing to note.
 func (f *Field[T]) NoteDeviceWrite(after ...device.Event) error {
 	f.mu.Lock()

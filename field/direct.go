@@ -1,6 +1,7 @@
 package field
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,6 +80,7 @@ func (r *residence) fetch(s *slot, first, count int64) error {
 	if err != nil {
 		return err
 	}
+	r.ring.begin(s, r)
 	s.first, s.end = first, first+count
 	if r.ring.memory == nil {
 		err = r.fetchRows(s)
@@ -140,6 +142,7 @@ func (r *residence) fetchRows(s *slot) error {
 // leaves the slot.
 func (r *residence) deliver(s *slot) error {
 	var err error
+	r.ring.begin(s, r)
 	if r.ring.memory == nil {
 		err = r.deliverRows(s)
 	} else {
@@ -294,25 +297,23 @@ func (r *residence) flush() error {
 	return nil
 }
 
-// retire ends the use of the ring, and waits for what it still does for this field.
-// sync says that the stream has to be waited for in any case.
+// retire ends the use of the ring, and waits for what it still does for this field, so
+// that nothing is left in it that is of the field's stream. sync says that the stream has
+// to be waited for in any case.
 func (r *residence) retire(sync bool) error {
-	g := r.ring
-	g.mu.Lock()
-	for _, s := range g.slots {
-		if s.owner != nil && s.owner.r == r {
-			s.owner = nil
-			sync = sync || s.users == 0 && s.busy
-		}
+	left, lost := r.ring.part(r)
+	var err error
+	for _, s := range left {
+		s.widen = false
+		err = cmp.Or(err, s.await())
+		s.busy = false // if that failed, too: there won't be anything to wait for
 	}
-	g.turned.Broadcast()
-	lost := g.lost
-	g.mu.Unlock()
-	if !sync && !r.writing {
-		return nil
+	r.ring.parted(left)
+	if sync || r.writing {
+		err = cmp.Or(r.stream.Synchronize(), err)
 	}
-	if err := r.stream.Synchronize(); err != nil && !(lost && errors.Is(err, device.ErrLost)) {
-		return g.note(err)
+	if err != nil && !(lost && errors.Is(err, device.ErrLost)) {
+		return r.ring.note(err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -78,9 +79,11 @@ type slot struct {
 
 	// What follows is protected by the ring's lock.
 
-	owner *reader // whose cells first to end are in it, or will be when done is passed
-	users int     // calls that have it in use, and loans
-	used  uint64  // the ring's clock then
+	owner *reader    // whose cells first to end are in it, or will be when done is passed
+	users int        // calls that have it in use, and loans
+	loans int        // the latter alone
+	used  uint64     // the ring's clock then
+	of    *residence // whose stream the events may be of; nil: of none that matters
 
 	// What follows belongs to who has it in use.
 
@@ -250,7 +253,7 @@ func (g *ring) warn(log *slog.Logger, text string, err error) {
 func (g *ring) free() error {
 	var errs []error
 	if g.stream != nil {
-		errs = append(errs, g.unlessLost(g.stream.Synchronize()), g.stream.Close())
+		errs = append(errs, g.unlessLost(g.stream.Synchronize()))
 	}
 	for _, s := range g.slots {
 		for _, e := range []device.Event{s.moved, s.done} {
@@ -258,6 +261,9 @@ func (g *ring) free() error {
 				errs = append(errs, e.Close())
 			}
 		}
+	}
+	if g.stream != nil {
+		errs = append(errs, g.stream.Close()) // after the events: none is of a stream that is gone
 	}
 	if g.pinned != nil {
 		errs = append(errs, g.pinned.Free())
@@ -360,6 +366,7 @@ func (g *ring) lend(s *slot, keep bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lent++
+	s.loans++
 	if !keep {
 		s.owner = nil
 	}
@@ -373,6 +380,7 @@ func (g *ring) giveBack(cells []byte, log *slog.Logger) {
 		from := uintptr(unsafe.Pointer(unsafe.SliceData(cells))) - uintptr(unsafe.Pointer(unsafe.SliceData(s.host)))
 		if from < uintptr(len(s.host)) {
 			s.users--
+			s.loans--
 			g.lent--
 		}
 	}
@@ -382,6 +390,52 @@ func (g *ring) giveBack(cells []byte, log *slog.Logger) {
 			log.Warn("memory of a freed field", "space", g.space.Name(), "error", err)
 		}
 	}
+}
+
+// begin notes that a field is going to record a slot's events, which nobody waits for. The
+// slot is in use.
+func (g *ring) begin(s *slot, r *residence) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.of != r {
+		s.of = r
+		g.turned.Broadcast()
+	}
+}
+
+// part takes a field's readers their slots away, and puts the slots to use whose events
+// may be of its stream. Another field that has one in use is waiting for such an event, or
+// is done with it; a borrower has nothing to do with them.
+func (g *ring) part(r *residence) (left []*slot, lost bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.slots {
+		if s.owner != nil && s.owner.r == r {
+			s.owner = nil
+		}
+	}
+	g.turned.Broadcast()
+	for slices.ContainsFunc(g.slots, func(s *slot) bool { return s.of == r && s.users > s.loans }) {
+		g.turned.Wait()
+	}
+	for _, s := range g.slots {
+		if s.of == r {
+			s.users++
+			left = append(left, s)
+		}
+	}
+	return left, g.lost
+}
+
+// parted leaves the slots of a field whose stream may go now.
+func (g *ring) parted(left []*slot) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range left {
+		s.of = nil
+		s.users--
+	}
+	g.turned.Broadcast()
 }
 
 // await waits until a slot's transfer is over. Its users call it.

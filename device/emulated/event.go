@@ -30,6 +30,15 @@ func (e *event) enter(c Call) error {
 	if e.closed {
 		return fmt.Errorf("%w: event", device.ErrClosed)
 	}
+	return e.orphaned()
+}
+
+// orphaned is the error of whoever asks for an event whose stream is closed: a driver may
+// follow a pointer to what is left of the stream.
+func (e *event) orphaned() error {
+	if e.at.q != nil && e.at.q.closing {
+		return fmt.Errorf("%w: event was recorded on a stream that is closed since", device.ErrInvalid)
+	}
 	return nil
 }
 
@@ -87,6 +96,9 @@ func (s *stream) Wait(ev device.Event) error {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	e, err := s.event(CallWait, ev)
+	if err == nil {
+		err = e.orphaned()
+	}
 	if err != nil {
 		return s.d.fail("wait for event", err)
 	}
