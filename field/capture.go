@@ -75,8 +75,8 @@ func (e *TruncatedError) Error() string {
 
 // Capture copies the owned cells of the fields, large ones on several cores
 // at the same time and past the caches: the copy is not expected to be read
-// soon. Stale mirrors are brought up
-// to date; nothing is marked stale. Ids given twice are a [*NameError].
+// soon. They are those of the sources ([Field.Source]), which by the path [Mirror] bring
+// stale mirrors up to date; nothing is marked stale. Ids given twice are a [*NameError].
 func Capture(fields ...Named) (*State, error) {
 	s := &State{}
 	if err := s.Recapture(fields...); err != nil {

@@ -154,7 +154,7 @@ func (f *Field[T]) Stream() device.Stream {
 // is lost. Kernels on other streams are reported by an event recorded after
 // each, which the field's stream then waits for; the streams of the events are still
 // there during the call. For fields in host memory
-// there is nothing to note.
+// there is nothing to note. What happens without it is in the package documentation.
 func (f *Field[T]) NoteDeviceWrite(after ...device.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

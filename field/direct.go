@@ -43,18 +43,12 @@ func (d *direct) fit(s *slot) int64 { return int64(len(s.host)) / d.bytes() }
 
 var littleEndian = *(*byte)(unsafe.Pointer(&[]uint16{1}[0])) == 1
 
-// reads reports whether cells are read past the mirror. Files are little-endian, so
-// on another host they have to pass by the processor.
-func (r *residence) reads() bool {
-	if r.nowhere() || r.path == Mirror || r.state == HostNewer || !littleEndian {
-		return false
-	}
-	return r.path == Direct || r.state == DeviceNewer || r.mirror == nil
-}
-
-// writes reports whether cells are written past the mirror. It isn't while the mirror
-// is newer: its ghost cells would be lost.
-func (r *residence) writes() bool {
+// past reports whether cells are read and written past the mirror. A mirror that is valid
+// isn't read: it is valid only as far as the solver has reported what its kernels wrote,
+// and what a save reads must not rest on that. One that is newer has the truth, and its
+// ghost cells would be lost. Files are little-endian, so on another host cells have to pass
+// by the processor.
+func (r *residence) past() bool {
 	return !r.nowhere() && r.path != Mirror && r.state != HostNewer && littleEndian
 }
 

@@ -271,7 +271,7 @@ func TestTransitionsPastTheMirror(t *testing.T) {
 		wrote  field.Residency
 	}{
 		{field.Automatic, false, field.InSync, direct, field.InSync, written, field.DeviceNewer},
-		{field.Automatic, true, field.InSync, field.Transfers{}, field.InSync, written, field.DeviceNewer},
+		{field.Automatic, true, field.InSync, direct, field.InSync, written, field.DeviceNewer},
 		{field.Automatic, false, field.DeviceNewer, direct, field.DeviceNewer, written, field.DeviceNewer},
 		{field.Automatic, true, field.DeviceNewer, direct, field.DeviceNewer, written, field.DeviceNewer},
 		{field.Automatic, true, field.HostNewer, field.Transfers{}, field.HostNewer, field.Transfers{}, field.HostNewer},

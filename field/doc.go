@@ -40,12 +40,12 @@
 //	read cells         mirror (copied if stale)       the same as before, or in sync
 //	write cells        mirror (copied if stale)       host newer
 //	past the mirror:
-//	read cells         device                         the same as before
+//	read cells         device, though in sync         the same as before
 //	write cells        device                         device newer
 //
 // Each copy between mirror and device moves the whole padded array once, and is over
 // when the method returns. What can't be seen from here, kernels that the solver
-// launches, it reports by NoteDeviceWrite. For fields in host memory all of this is free
+// launches, it reports by NoteDeviceWrite: a view shows old cells otherwise. For fields in host memory all of this is free
 // of cost and they are always in sync, so that a program can treat all fields alike.
 //
 // # Past the mirror
@@ -59,11 +59,26 @@
 // nor residency change. A load is the reverse: ghost cells on the device keep their bits,
 // and the mirror is stale.
 //
-// [Transfer] chooses. By default cells are read from a mirror that is valid, since then
-// nothing moves, and past it otherwise; and they are written past it. While the host is
-// newer the mirror has the truth, so there everything goes to it, even if [Direct] is
-// forced: what is written must not lose ghost cells that were not uploaded. [Mirror] never
-// goes past it. On a host that isn't little-endian, as files are, nothing does.
+// [Transfer] chooses. By default cells are read and written past the mirror, even when
+// that is valid: it is so only as far as all writes of kernels were noted, and a state
+// that is saved doesn't depend on that. While the host is newer the mirror has the truth,
+// so there everything goes to it, even if [Direct] is forced: what is written must not
+// lose ghost cells that were not uploaded. [Mirror] never goes past it. On a host that
+// isn't little-endian, as files are, nothing does.
+//
+// # Writes that nobody noted
+//
+// A kernel has written to the field's storage, and NoteDeviceWrite was forgotten:
+//
+//	the field was               what happens
+//	in sync, device newer       sources and captures have the device's cells; a view shows
+//	                            the cells from before
+//	in sync, by [Mirror]        sources and captures have the cells from before, too
+//	host newer                  the mirror is what is read, and an upload overwrites what
+//	                            the kernel wrote: Upload was forgotten before the kernel
+//
+// A solver that swaps two buffers has a field around each, and saves the one that has the
+// last result. That a field's own buffer wasn't written can't be known here either.
 //
 // Kernels run on the field's stream, in order with what the solver does there and with
 // the events that it has reported; copies of packed cells run on a stream of the

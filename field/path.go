@@ -10,15 +10,15 @@ import (
 type Path int
 
 const (
-	// Automatic takes what is newer. Cells are read from the mirror if it is
-	// there and valid, since then nothing has to be moved, and directly
-	// otherwise; they are written directly unless the mirror is newer.
+	// Automatic is the path that is right for any field: Direct.
 	Automatic Path = iota
 	// Direct packs and unpacks on the device, past the mirror, even when that
 	// is valid. While the mirror is newer it has the truth, and is what cells
 	// are read from and written to.
 	Direct
-	// Mirror copies the whole padded array, once after each change.
+	// Mirror copies the whole padded array, once after each change that is
+	// known: by [Field.NoteDeviceWrite], or a load. Kernels whose writes
+	// aren't noted leave the field as it was, for all who read it.
 	Mirror
 )
 

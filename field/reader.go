@@ -25,8 +25,15 @@ type reader struct {
 	used uint64 // the ring's clock then; protected by the ring's lock
 }
 
-// begin is for each call. One that jumps about gets what it wants and no more.
-func (rd *reader) begin(first int64) { rd.inOrder = first == 0 || first == rd.after }
+// begin is for each call. One that jumps about gets what it wants and no more. What was
+// packed ahead is for the call that goes on from there: who begins anew wants the cells
+// as they are now, also where nobody has said that they have changed.
+func (rd *reader) begin(first int64) {
+	rd.inOrder = first == 0 || first == rd.after
+	if first == 0 || !rd.inOrder {
+		rd.drop()
+	}
+}
 
 // cells returns a slot that has the cells from number first on, as many as it has, and
 // is in use then. want is how many will be taken at once.
@@ -89,6 +96,9 @@ func (rd *reader) find(first int64) *slot {
 
 // drop gives up all slots.
 func (rd *reader) drop() {
+	if len(rd.ahead) == 0 {
+		return
+	}
 	g := rd.r.ring
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +184,7 @@ func (s *deviceSource[T]) directly(past func(rd *reader) error) (done bool, err 
 	switch {
 	case s.f.freed:
 		err = ErrFreed
-	case !s.f.dev.reads():
+	case !s.f.dev.past():
 		return false, nil
 	default:
 		s.rd.r = s.f.dev

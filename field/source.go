@@ -15,14 +15,15 @@ import (
 // here already.
 //
 // Past the mirror, reading in ascending order has the next cells under way; those
-// that are read out of order cost a wait each.
+// that are read out of order cost a wait each. Whoever begins anew at the first cell has
+// the cells as they are on the device then, whether a write was noted or not.
 func (f *Field[T]) Source() (pack.Source, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.freed {
 		return nil, fmt.Errorf("read field: %w", ErrFreed)
 	}
-	if !f.dev.reads() {
+	if !f.dev.past() {
 		if err := f.hostReady(); err != nil {
 			return nil, fmt.Errorf("read field: %w", err)
 		}
@@ -128,7 +129,7 @@ func (f *Field[T]) Sink() (pack.Sink, error) {
 		return nil, wrapWrite(ErrFreed)
 	}
 	var err error
-	if f.dev.writes() {
+	if f.dev.past() {
 		err = f.dev.prepare()
 	} else {
 		err = f.hostReady()
@@ -266,7 +267,7 @@ func (s sink[T]) write(cells bool, unpack func(f *Field[T]) error, past func(r *
 	if s.f.freed {
 		return wrapWrite(ErrFreed)
 	}
-	if s.f.dev.writes() {
+	if s.f.dev.past() {
 		return wrapWrite(past(s.f.dev))
 	}
 	err := s.f.hostReady()
