@@ -136,6 +136,9 @@ func (l *load) run(ctx context.Context, invalid error) (loaded *Loaded, err erro
 	if err != nil {
 		return nil, err
 	}
+	if l.o.summed != nil {
+		l.o.summed(l.sums())
+	}
 	if !l.head.verifiable {
 		l.o.log.Warn("the bundle has no checksums: only sizes were checked", "bundle", l.dir)
 	}
@@ -333,6 +336,18 @@ func decodeHead(b []byte) head {
 	}
 	h.verifiable = b[0] == 1
 	return h
+}
+
+// sums are the checksums of the wanted fields, nil if the bundle has none.
+func (l *load) sums() map[string]uint64 {
+	if !l.head.verifiable {
+		return nil
+	}
+	sums := make(map[string]uint64, len(l.want.Fields))
+	for i, f := range l.want.Fields {
+		sums[f.ID] = l.head.sums[i]
+	}
+	return sums
 }
 
 func (l *load) matches() error {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -81,6 +82,13 @@ func nonFiniteCounts(ids []string, sums []brick.Sum) map[string]int64 {
 // finite applies the policies to the fields as they were written. All ranks have the
 // same counts, so they come to the same result.
 func (p *publication) finite() error {
+	if p.o.summed != nil {
+		sums := make(map[string]uint64, len(p.sums))
+		for i, id := range p.meta.Fields {
+			sums[id] = p.sums[i].CRC
+		}
+		p.o.summed(sums)
+	}
 	p.nonFinite = nonFiniteCounts(p.meta.Fields, p.sums)
 	if bad := p.o.nonFinite.Describe(p.meta.Fields, p.nonFinite, RefuseNonFinite); bad != "" {
 		return fmt.Errorf("%w: %s", ErrNonFinite, bad)
@@ -115,6 +123,7 @@ func (s *Service) policies() error {
 	s.opts = append(slices.Clip(s.opts), func(o *options) {
 		o.nonFinite = p
 		o.counted = func(counts map[string]int64) { s.counted = counts }
+		o.summed = func(sums map[string]uint64) { s.summed = sums }
 	})
 	return err
 }
@@ -122,7 +131,7 @@ func (s *Service) policies() error {
 // agreePolicies refuses policies of fields that the solver doesn't have, on all ranks.
 // It is the first agreement of a restart: rank 0 has looked at nothing yet.
 func (s *Service) agreePolicies(ctx context.Context, v Solver) error {
-	return s.c.Agree(ctx, inputError(s.o.nonFinite.Check(v.ids())))
+	return s.c.Agree(ctx, inputError(cmp.Or(s.o.nonFinite.Check(v.ids()), s.cfg.Checkpoint.checkConstant(v))))
 }
 
 func (v Solver) ids() []string {
@@ -148,6 +157,7 @@ func (s *Service) noteRestored(loaded *Loaded) {
 	if w := loaded.Metadata.Writer; w != nil {
 		s.before = w.NonFinite
 	}
+	s.repeats.begin(loaded.Path, loaded.Metadata.AcceptedIncrement, s.summed)
 	if bad := s.o.notFinite(loaded.Metadata); bad != "" && s.c.Rank() == 0 {
 		s.o.log.Warn("restarting from a state that is not finite", "bundle", loaded.Path, "non_finite", bad)
 	}

@@ -54,8 +54,9 @@ type options struct {
 	stepping   *sync.Mutex // held while onStep runs
 	look       onedir.Look // for what rank 0 has
 	nonFinite  nonFinitePolicies
-	counted    func(map[string]int64) // takes the counts in place of a warning
-	after      func(context.Context)  // what rank 0 does when the bundle is published, while the others wait
+	counted    func(map[string]int64)  // takes the counts in place of a warning
+	summed     func(map[string]uint64) // takes the checksums of the fields, as they were written or loaded; nil: not known
+	after      func(context.Context)   // what rank 0 does when the bundle is published, while the others wait
 	err        error
 }
 

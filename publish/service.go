@@ -64,8 +64,10 @@ type Service struct {
 	// passed are bundles that the service passed over while it was off.
 	passed  []bundleState
 	since   time.Time
-	counted map[string]int64 // cells that aren't finite, of the save that is going on
-	before  map[string]int64 // of the last bundle that was saved or restored
+	counted map[string]int64  // cells that aren't finite, of the save that is going on
+	before  map[string]int64  // of the last bundle that was saved or restored
+	summed  map[string]uint64 // checksums of the fields of the save that is going on, or of the last load
+	repeats repeats
 	inbox   chan os.Signal
 	now     func() time.Time
 }
@@ -276,7 +278,9 @@ func (s *Service) reason(flags int64) string {
 // removed, before Save returns on any rank; where they are many, each save removes some of
 // them. That this fails is a warning, not an error. So are cells that are NaN or
 // infinite, if a field has more of them than at the save before, unless the
-// configuration says otherwise.
+// configuration says otherwise; and a field that equals that of the bundle before, once in
+// a run, if it has changed between earlier bundles of the run and isn't declared constant.
+// The bundle that the run starts from is its first.
 //
 // The state that this service has saved or restored last, of the same increment, time and
 // method, isn't saved again when its bundle is in the directory: the path is that of the
@@ -295,6 +299,7 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 		{pathEntry, strconv.Quote(s.cfg.Checkpoint.Directory)},
 		{"the accepted increment", strconv.FormatInt(state.Increment, 10)},
 	}
+	err = cmp.Or(err, inputError(s.cfg.Checkpoint.checkConstant(v)))
 	path := s.dir.path(state.Increment)
 	again := s.last.here && s.last.increment == state.Increment // on all ranks or on none
 	if again {
@@ -328,6 +333,7 @@ func (s *Service) Save(ctx context.Context, v Solver) (string, error) {
 	s.last = savedState{increment, state.Time, state.Method, true}
 	s.since = s.now()
 	s.noteSaved(shown, v)
+	s.noteRepeats(shown, increment, v)
 	return shown, nil
 }
 

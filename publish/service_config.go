@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,6 +67,11 @@ type CheckpointConfig struct {
 	// which the solver must have.
 	NonFinite       NonFinitePolicy            `json:"non_finite"`
 	NonFiniteFields map[string]NonFinitePolicy `json:"non_finite_fields"`
+	// ConstantFields are the ids of fields that may stay as they are from one bundle to
+	// the next. The solver must have them. For any other field that is a warning, once,
+	// if it has changed before: kernels' writes may not have been noted, or the fields
+	// may be around the wrong one of two buffers.
+	ConstantFields []string `json:"constant_fields"`
 }
 
 // ParseConfig reads the service's keys from a solver's JSON text. Other keys of
@@ -92,7 +98,7 @@ func ParseConfig(data []byte) (Config, error) {
 		if err := json.Unmarshal(raw, &keys); err != nil {
 			return c, fmt.Errorf("configuration: %w", configError("checkpoint", err))
 		}
-		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded", "wait_seconds", "non_finite", "non_finite_fields"}
+		known := []string{"every", "every_seconds", "directory", "on_signal", "keep", "superseded", "wait_seconds", "non_finite", "non_finite_fields", "constant_fields"}
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			if !slices.Contains(known, key) {
 				return c, fmt.Errorf("configuration: checkpoint.%s: unknown key%s (known are %s)", key, didYouMean(key, known...), strings.Join(known, ", "))
@@ -165,7 +171,7 @@ func (c Config) Validate() error {
 		}
 	}
 	_, err := k.nonFinite()
-	return err
+	return cmp.Or(err, k.constantFields())
 }
 
 // off reports whether the service saves nothing.
