@@ -32,7 +32,9 @@
 // # Modules
 //
 // The image of a module is a code object for the device's architecture, such as
-// "gfx942", which is the first part of the Arch property, or a bundle of them.
+// "gfx942", which is the first part of the Arch property, or a bundle of them. One
+// for a family of architectures, such as "gfx11-generic", serves all of these since
+// ROCm 6.4. [Targets] says which code objects a device takes.
 // The runtime writes what it has against one to the standard error, not into the
 // error. Arguments of kernels are passed as one block, see [device.Args].
 //

@@ -71,6 +71,14 @@ func (driver) Devices() ([]device.Properties, error) {
 	return list, nil
 }
 
+// Targets returns the targets whose code objects run on a device of an architecture, as
+// the Arch property has it: the one for the architecture alone, and then the one for its
+// family, if it has one that compilers know by now. For "gfx1103" these are "gfx1103"
+// and "gfx11-generic"; for "gfx90a:sramecc+:xnack-" it is "gfx90a" alone. A program
+// that comes with code objects loads the first that it has. ROCm before 6.4 refuses
+// those of families with an error that is [device.ErrUnsupported].
+func Targets(arch string) []string { return kernels.Targets(arch) }
+
 // Open opens a space; see the package documentation for which.
 func (driver) Open(which string) (device.Space, error) {
 	wanted := -1

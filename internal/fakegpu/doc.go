@@ -27,6 +27,7 @@
 //	FAKEGPU_CC=90, FAKEGPU_PTX=82     compute capability, newest PTX version
 //	FAKEGPU_STEPS=number              most instructions of a thread of a PTX kernel
 //	FAKEGPU_ARCH=gfx942:xnack-        architecture of the AMD devices
+//	FAKEGPU_OBJECT=5                  newest version of code objects that HIP loads
 //
 // # What it does
 //

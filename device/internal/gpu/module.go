@@ -45,12 +45,34 @@ func (s *Space) loadModule(image []byte, internal bool) (*module, error) {
 		return m, c
 	})
 	if err, ok := err.(*driverError); ok {
-		err.detail = strings.TrimSpace(log)
+		err.detail = s.refusal(strings.TrimSpace(log), image)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &module{o}, nil
+}
+
+// refusal says what there is to know of an image that the driver didn't load.
+func (s *Space) refusal(log string, image []byte) string {
+	if log != "" {
+		log += "; "
+	}
+	log += "the device is " + s.config.Properties.Arch
+	if isFamily(image) {
+		log += ", and the image a code object of version 6, which ROCm loads since 6.4"
+	}
+	return log
+}
+
+// isFamily reports whether an image is a code object of a version that has targets which
+// stand for several architectures.
+func isFamily(image []byte) bool {
+	const (
+		version  = 8 // where an ELF file has that of its format
+		version6 = 4 // of code objects
+	)
+	return bytes.HasPrefix(image, []byte(elf.ELFMAG)) && len(image) > version && image[version] >= version6
 }
 
 // checkELF refuses an object file that claims to be longer than it is: drivers

@@ -19,9 +19,9 @@ var files embed.FS
 // end, as cuModuleLoadData wants it.
 func PTX() []byte { return ptx("box") }
 
-// CodeObject returns the kernels of [device.BoxKernels] for HIP. The architecture
-// is as the driver names it, "gfx90a:sramecc+:xnack-"; what follows the colon
-// doesn't matter. [device.ErrUnsupported] says which ones there are.
+// CodeObject returns the kernels of [device.BoxKernels] for HIP: those for the
+// architecture alone, otherwise those for its family; see [Targets].
+// [device.ErrUnsupported] says which ones there are.
 func CodeObject(arch string) ([]byte, error) { return codeObject("box", arch) }
 
 // TestPTX is PTX for the kernels that devicetest wants.
@@ -39,15 +39,17 @@ func ptx(source string) []byte {
 }
 
 func codeObject(source, arch string) ([]byte, error) {
-	arch, _, _ = strings.Cut(arch, ":")
-	image, err := files.ReadFile(source + "." + arch + ".hsaco")
-	if err != nil {
-		return nil, fmt.Errorf("kernels for AMD architecture %q: %w: there are %s", arch, device.ErrUnsupported, strings.Join(architectures(source), ", "))
+	for _, target := range Targets(arch) {
+		image, err := files.ReadFile(source + "." + target + ".hsaco")
+		if err == nil {
+			return image, nil
+		}
 	}
-	return image, nil
+	return nil, fmt.Errorf("kernels for AMD architecture %q: %w: there are %s", arch, device.ErrUnsupported, strings.Join(targets(source), ", "))
 }
 
-func architectures(source string) []string {
+// targets are those that there are files for.
+func targets(source string) []string {
 	names, err := fs.Glob(files, source+".*.hsaco")
 	if err != nil {
 		panic(err) // the pattern is well-formed

@@ -42,7 +42,7 @@ func TestAnUnknownArchitectureIsAnErrorThatNamesTheOthers(t *testing.T) {
 	if !errors.Is(err, device.ErrUnsupported) {
 		t.Fatalf("error %v, want one that is %q", err, device.ErrUnsupported)
 	}
-	for _, want := range []string{"gfx803", "gfx90a", "gfx942", "gfx1100"} {
+	for _, want := range []string{"gfx803", "gfx90a", "gfx942", "gfx1100", "gfx11-generic"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q doesn't name %s", err, want)
 		}

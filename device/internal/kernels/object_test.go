@@ -8,14 +8,29 @@ import (
 )
 
 // What the loader of ROCm reads, as LLVM's "User Guide for AMDGPU Backend" describes
-// code objects of version 4.
+// code objects of versions 4 and 6. The latter have the version of a family in the
+// upper byte of the flags.
 func TestCodeObjectsAreWhatTheLoaderWants(t *testing.T) {
 	const (
-		machine    = 224 // EM_AMDGPU
-		osHSA      = 64
-		abiVersion = 2 // of code object version 4
+		machine = 224 // EM_AMDGPU
+		osHSA   = 64
 	)
-	for arch, flag := range map[string]byte{"gfx90a": 0x3f, "gfx942": 0x4c, "gfx1100": 0x41} {
+	for _, tt := range []struct {
+		arch, target  string
+		version       uint8 // of the ABI: 2 in code object version 4, 4 in version 6
+		flag, generic byte
+	}{
+		{"gfx908", "gfx908", 2, 0x30, 0},
+		{"gfx90a", "gfx90a", 2, 0x3f, 0},
+		{"gfx942", "gfx942", 2, 0x4c, 0},
+		{"gfx1100", "gfx1100", 2, 0x41, 0},
+		{"gfx906", "gfx9-generic", 4, 0x51, 1},
+		{"gfx1010", "gfx10-1-generic", 4, 0x52, 1},
+		{"gfx1030", "gfx10-3-generic", 4, 0x53, 1},
+		{"gfx1151", "gfx11-generic", 4, 0x54, 1},
+		{"gfx1201", "gfx12-generic", 4, 0x59, 1},
+	} {
+		arch := tt.arch
 		box, err := CodeObject(arch + ":sramecc+:xnack-")
 		if err != nil {
 			t.Fatal(err)
@@ -23,6 +38,9 @@ func TestCodeObjectsAreWhatTheLoaderWants(t *testing.T) {
 		suite, err := TestCodeObject(arch)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if file, err := files.ReadFile("box." + tt.target + ".hsaco"); err != nil || !bytes.Equal(box, file) {
+			t.Errorf("%s isn't served by the code object for %s: %v", arch, tt.target, err)
 		}
 		for _, object := range []struct {
 			image     []byte
@@ -36,9 +54,9 @@ func TestCodeObjectsAreWhatTheLoaderWants(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", arch, err)
 			}
-			if file.Machine != machine || file.OSABI != osHSA || file.ABIVersion != abiVersion || object.image[48] != flag {
-				t.Errorf("%s: machine %d, system %d, version %d, processor %#x, want %d, %d, %d, %#x", arch,
-					file.Machine, file.OSABI, file.ABIVersion, object.image[48], machine, osHSA, abiVersion, flag)
+			if file.Machine != machine || file.OSABI != osHSA || file.ABIVersion != tt.version || object.image[48] != tt.flag || object.image[51] != tt.generic {
+				t.Errorf("%s: machine %d, system %d, version %d, processor %#x, of family version %d, want %d, %d, %d, %#x, %d", arch,
+					file.Machine, file.OSABI, file.ABIVersion, object.image[48], object.image[51], machine, osHSA, tt.version, tt.flag, tt.generic)
 			}
 			for _, name := range object.kernels {
 				d := descriptor(t, file, name)

@@ -11,6 +11,7 @@ enum {
 	OS_HSA = 64,
 	NOTE_METADATA = 32,
 	MACH_MASK = 0xff,
+	FAMILY_VERSION = 24, // first bit in the flags
 };
 
 // ---- MessagePack, as far as metadata uses it ----
@@ -175,17 +176,43 @@ static bool read_metadata(const void *p, size_t bytes, struct fg_code_object *ob
 
 // ---- ELF ----
 
+// Architectures that a machine in the flags of a code object stands for, with a space on
+// both sides of each.
 static const struct {
 	unsigned mach;
-	const char *arch;
-} machines[] = {{0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x41, "gfx1100"}, {0x2f, "gfx906"}, {0x30, "gfx908"}, {0x36, "gfx1030"}};
+	const char *archs;
+} machines[] = {
+	{0x2f, " gfx906 "}, {0x30, " gfx908 "}, {0x3f, " gfx90a "}, {0x4c, " gfx942 "}, {0x36, " gfx1030 "}, {0x41, " gfx1100 "},
+};
 
-static bool is_for(unsigned flags, const char *arch)
+// The same for families.
+static const struct {
+	unsigned mach;
+	const char *archs;
+} families[] = {
+	{0x51, " gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c "},
+	{0x52, " gfx1010 gfx1011 gfx1012 gfx1013 "},
+	{0x53, " gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "},
+	{0x54, " gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 "},
+	{0x59, " gfx1200 gfx1201 "},
+};
+
+static bool among(const char *archs, const char *arch)
 {
-	size_t n = strcspn(arch, ":");
+	char word[32];
+	snprintf(word, sizeof word, " %.*s ", (int)strcspn(arch, ":"), arch);
+	return strstr(archs, word) != NULL;
+}
+
+// version is that of the format.
+static bool is_for(unsigned flags, unsigned version, const char *arch)
+{
 	for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
 		if (machines[i].mach == (flags & MACH_MASK))
-			return strlen(machines[i].arch) == n && memcmp(machines[i].arch, arch, n) == 0;
+			return among(machines[i].archs, arch);
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+		if (families[i].mach == (flags & MACH_MASK))
+			return version >= 6 && flags >> FAMILY_VERSION >= 1 && among(families[i].archs, arch);
 	return false;
 }
 
@@ -221,7 +248,7 @@ static bool read_segments(const char *image, const Elf64_Ehdr *h, struct fg_code
 	return false;
 }
 
-int fg_code_object_read(const void *image, const char *arch, struct fg_code_object **out)
+int fg_code_object_read(const void *image, const char *arch, unsigned newest, struct fg_code_object **out)
 {
 	Elf64_Ehdr h;
 	if (!image || memcmp(image, ELFMAG, SELFMAG) != 0)
@@ -229,7 +256,8 @@ int fg_code_object_read(const void *image, const char *arch, struct fg_code_obje
 	memcpy(&h, image, sizeof h);
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_machine != MACHINE_AMDGPU || h.e_ident[EI_OSABI] != OS_HSA || h.e_phentsize != sizeof(Elf64_Phdr))
 		return FG_INVALID_IMAGE;
-	if (!is_for(h.e_flags, arch))
+	unsigned version = h.e_ident[EI_ABIVERSION] + 2u;
+	if (version > newest || !is_for(h.e_flags, version, arch))
 		return FG_NO_BINARY;
 	struct fg_code_object *object = calloc(1, sizeof *object);
 	if (!read_segments(image, &h, object)) {

@@ -18,8 +18,9 @@ struct fg_code_object {
 };
 
 // Reads an image for a device of the given architecture, such as "gfx942:xnack-". The
-// image says itself how long it is. FG_NO_BINARY if it is for another one.
-int fg_code_object_read(const void *image, const char *arch, struct fg_code_object **out);
+// image says itself how long it is. FG_NO_BINARY if it is for another one, or of a later
+// version than the newest that the runtime knows.
+int fg_code_object_read(const void *image, const char *arch, unsigned newest, struct fg_code_object **out);
 void fg_code_object_free(struct fg_code_object *);
 const struct fg_code_kernel *fg_code_object_find(const struct fg_code_object *, const char *name);
 

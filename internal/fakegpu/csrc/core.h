@@ -61,6 +61,7 @@ struct fg_settings {
 	long cc;       // compute capability, 90 for 9.0
 	long ptx;      // newest version of PTX, 82 for 8.2
 	long steps;    // most instructions that a thread may run
+	long object;   // newest version of code objects, 0 for what the runtime's version has
 	char arch[64]; // of AMD devices
 };
 extern struct fg_settings fg_settings;
@@ -415,7 +416,7 @@ struct fg_dim {
 
 // log, if not NULL, gets what is wrong with the image.
 int fg_module_load_ptx(struct fg_context *, const char *text, char *log, size_t size, struct fg_module **out);
-int fg_module_load_code_object(struct fg_context *, const void *image, struct fg_module **out);
+int fg_module_load_code_object(struct fg_context *, const void *image, unsigned newest, struct fg_module **out);
 int fg_module_unload(const void *handle);
 void fg_module_release(struct fg_module *);
 int fg_module_function(const void *module, const char *name, struct fg_function **out);

@@ -154,13 +154,21 @@ hipError_t hipEventElapsedTime(float *ms, hipEvent_t from, hipEvent_t to)
 
 // ---- modules ----
 
+// ROCm 5 knows code objects of version 5, and ROCm 6 of version 6 (since 6.4).
+static unsigned newest_object(void)
+{
+	if (fg_settings.object)
+		return (unsigned)fg_settings.object;
+	return fg_hip_version < 6 ? 5 : 6;
+}
+
 static hipError_t load(const char *api, hipModule_t *module, const void *image)
 {
 	struct fg_context *c;
 	struct fg_module *m;
 	int status = fg_hip_enter_device(api, &c);
 	if (status == FG_OK)
-		status = fg_module_load_code_object(c, image, &m);
+		status = fg_module_load_code_object(c, image, newest_object(), &m);
 	if (status == FG_OK)
 		*module = (hipModule_t)m;
 	return fg_hip_leave(api, status);

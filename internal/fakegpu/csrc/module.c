@@ -70,10 +70,10 @@ int fg_module_load_ptx(struct fg_context *c, const char *text, char *log, size_t
 	return FG_OK;
 }
 
-int fg_module_load_code_object(struct fg_context *c, const void *image, struct fg_module **out)
+int fg_module_load_code_object(struct fg_context *c, const void *image, unsigned newest, struct fg_module **out)
 {
 	struct fg_code_object *code;
-	int status = fg_code_object_read(image, fg_settings.arch, &code);
+	int status = fg_code_object_read(image, fg_settings.arch, newest, &code);
 	if (status != FG_OK)
 		return status;
 	*out = new_module(c);

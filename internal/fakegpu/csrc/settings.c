@@ -27,6 +27,7 @@ static const struct {
 	{"CC", &fg_settings.cc},
 	{"PTX", &fg_settings.ptx},
 	{"STEPS", &fg_settings.steps},
+	{"OBJECT", &fg_settings.object},
 };
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };

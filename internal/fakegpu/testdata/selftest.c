@@ -291,7 +291,7 @@ static void test_damaged_notes(const char *image, size_t size)
 				copy[p.p_offset + below((unsigned)p.p_filesz)] = (char)below(256);
 		}
 		struct fg_code_object *object;
-		if (fg_code_object_read(copy, "gfx942", &object) == FG_OK)
+		if (fg_code_object_read(copy, "gfx942", 6, &object) == FG_OK)
 			fg_code_object_free(object);
 		free(copy);
 	}

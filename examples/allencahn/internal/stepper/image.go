@@ -4,16 +4,16 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync"
 
 	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/device/emulated"
+	"github.com/fieldstone-io/fieldstone/device/hip"
 	"github.com/fieldstone-io/fieldstone/examples/allencahn/internal/phasefield"
 )
 
 // What scripts/kernels makes of allencahn.cu: the text that CUDA compiles when it
-// is loaded, and a code object for each architecture of AMD.
+// is loaded, and a code object for each target of AMD.
 var (
 	//go:embed allencahn.ptx
 	ptx string
@@ -30,13 +30,14 @@ func image(p device.Properties) ([]byte, error) {
 	case "cuda":
 		return append([]byte(ptx), 0), nil // a C string
 	case "hip":
-		// Features follow the architecture: gfx90a:sramecc+:xnack-.
-		arch, _, _ := strings.Cut(p.Arch, ":")
-		object, err := fs.ReadFile(objects, "allencahn."+arch+".hsaco")
-		if err != nil {
-			return nil, fmt.Errorf("%w: no kernel for %s", device.ErrUnsupported, p.Arch)
+		// That for the architecture alone, otherwise that for its family.
+		for _, target := range hip.Targets(p.Arch) {
+			object, err := fs.ReadFile(objects, "allencahn."+target+".hsaco")
+			if err == nil {
+				return object, nil
+			}
 		}
-		return object, nil
+		return nil, fmt.Errorf("%w: no kernel for %s", device.ErrUnsupported, p.Arch)
 	case "emulated":
 		return emulated.Image(emulatedModule), registerEmulated()
 	}

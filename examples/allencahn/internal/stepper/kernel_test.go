@@ -36,7 +36,7 @@ func TestKernelRoundsEveryOperation(t *testing.T) {
 }
 
 func TestImagesAreWhatTheDriversLoad(t *testing.T) {
-	for _, arch := range []string{"gfx90a", "gfx942", "gfx1100", "gfx90a:sramecc+:xnack-"} {
+	for _, arch := range []string{"gfx90a", "gfx942", "gfx1100", "gfx90a:sramecc+:xnack-", "gfx908", "gfx906:sramecc+:xnack-", "gfx1012", "gfx1030", "gfx1151", "gfx1201"} {
 		code, err := image(device.Properties{Kind: "hip", Arch: arch})
 		if err != nil || !bytes.HasPrefix(code, []byte("\x7fELF")) || !bytes.Contains(code, []byte(kernelName)) {
 			t.Errorf("%s: %d bytes, error %v", arch, len(code), err)
@@ -50,7 +50,7 @@ func TestImagesAreWhatTheDriversLoad(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	names, err := fs.Glob(objects, "*")
-	if err != nil || len(names) != 3 {
+	if err != nil || len(names) != 9 {
 		t.Errorf("code objects are %v, error %v", names, err)
 	}
 }
