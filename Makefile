@@ -114,6 +114,8 @@ lint: deps kernel-deps
 	scripts/with-mumax go vet $(MUMAX)
 	scripts/with-mumax go run $(STATICCHECK) $(MUMAX)
 	scripts/kernels -check $(KERNELS)
+	scripts/kernels -assemble $(KERNELS)
+	@scripts/kernels -resources $(KERNELS) 2>/dev/null | grep gfx | while IFS= read -r row; do grep -qxF "$$row" docs/gpu.md || { echo "docs/gpu.md lacks what scripts/kernels -resources says: $$row"; exit 1; }; done
 	$(MAKE) cross
 
 # vet checks the types of tests too; the tool is linked besides.
