@@ -19,6 +19,7 @@ CALL ?=
 JOBS ?=
 CASE ?=
 DEVICE ?= cuda:0
+VENDOR ?= $(firstword $(subst :, ,$(DEVICE)))
 KERNELS := device examples
 MUMAX := ./device/cuda/mumax
 # The systems and processors beside linux/amd64 on which everything without a tag builds
@@ -80,9 +81,11 @@ test-hdf5: deps
 test-mumax: deps
 	scripts/with-mumax go test -race -timeout=20m $(MUMAX)
 
-# What checks a real device runs from start to end, on the fake driver.
-test-device-check: deps device-check-build
-	LD_LIBRARY_PATH=$$(CGO_ENABLED=0 go run ./internal/fakegpu/fakegpudir) FIELDSTONE_CHECK="-size 16 -repeats 1" bench/device-check.sh cuda:0
+# What checks a real device runs from start to end, on the fake driver, with next to nothing
+# around it.
+test-device-check: deps
+	bench/device-build cuda
+	bench/device-check-bare cuda:0
 
 # One package after another: the ranks of one fill the cores. Only packages that
 # can tell whether MPI is there.
@@ -166,11 +169,12 @@ bench-deps:
 	-@scripts/deps bench
 
 # The tests and the measurements on a real GPU; see docs/gpu.md. What the first one
-# builds runs on a machine without Go.
+# builds runs on a machine without Go, with devices of one vendor: VENDOR, or DEVICE's.
 device-check-build:
-	bench/device-build
+	bench/device-build $(VENDOR)
 
-device-check: device-check-build
+device-check:
+	bench/device-build -all $(VENDOR)
 	bench/device-check.sh $(DEVICE)
 
 bench-go: deps

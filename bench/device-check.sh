@@ -1,83 +1,139 @@
 #!/usr/bin/env bash
 # device-check.sh [DEVICE]: runs on a real device (cuda:0 by default, or hip:0) what the
-# tests otherwise run on the fake driver, and then measures. Less than six minutes.
+# tests otherwise run on the fake driver, and then measures. At most 400 seconds.
 #
-# It runs what bench/device-build has put into build/device/, on this machine or on
-# another one; if there is nothing, it builds it. Logs and the table are left in OUT
-# (build/device/results). It ends with status 1 if anything failed, and says at the end
-# what could not be run.
+# It runs what bench/device-build has put into build/device/, on this machine or on another
+# one; if there is nothing, it builds it. The tree may be read-only, and the environment
+# empty: it takes bash, coreutils, diff, grep, gzip, sed and tar. OUT (build/device-results)
+# gets two files, device-check.txt with each result and figure as soon as it is there, so
+# that it may be stopped at any time, and device-check.log with what the programs said.
+# It ends with status 1 if anything failed, and says at the end what could not be run.
 #
 #   FIELDSTONE_CHECK="-size 24 -repeats 2"   other arguments for the measurement
+#   FIELDSTONE_CHECK_SECONDS=300             another limit
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-root=$PWD bin=$PWD/build/device
+root=$PWD
 device=${1:-cuda:0}
 kind=${device%%:*}
-out=${OUT:-$bin/results}
+case $kind in
+cuda | hip) ;;
+*)
+	echo "device-check.sh: $device is neither a CUDA nor a HIP device" >&2
+	exit 2
+	;;
+esac
+archive=$root/build/device/$kind.tar.gz
+if [ ! -e "$archive" ]; then
+	command -v go >/dev/null || {
+		echo "nothing to run: no $archive (make device-check-build VENDOR=$kind makes it), and no Go to build it" >&2
+		exit 1
+	}
+	bench/device-build -all "$kind" || exit 1
+fi
+SECONDS=0
+whole=${FIELDSTONE_CHECK_SECONDS:-390} # the rest is for the end
+most=$whole                            # of these, until what comes next must be over
+out=${OUT:-$root/build/device-results}
 mkdir -p "$out" || exit 1
+figures=$out/device-check.txt log=$out/device-check.log
+: >"$figures" && : >"$log" || exit 1
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-began=$SECONDS
-most=230 # seconds, until the measurement
-failed=() missing=()
+running=
+trap '[ -z "$running" ] || kill "$running" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'say "cut off after %d s, during: %s" "$SECONDS" "$stage"; exit 1' INT TERM HUP
+failed=() missing=() stage=
 
-# stage LIMIT NAME COMMAND...: one step, its output in a log. Status 1 if it failed.
+# say FORMAT ARGUMENT...: a line, into the file first.
+say() {
+	local line
+	# shellcheck disable=SC2059 # the first is a format
+	line=$(printf "$@")
+	printf '%s\n' "$line" >>"$figures"
+	printf '%s\n' "$line"
+}
+
+# stage [-show] LIMIT NAME COMMAND...: one step, its output in the log; with -show the
+# command writes to the file of figures itself, and its output is shown too. Status 1 if
+# it failed, 2 if it didn't begin.
 stage() {
-	local limit=$1 name=$2 log status=0 start=$SECONDS left=$((most - (SECONDS - began)))
+	local show= limit status=0 start=$SECONDS left=$((most - SECONDS)) from
+	if [ "$1" = -show ]; then
+		show=1
+		shift
+	fi
+	limit=$1 stage=$2
 	shift 2
-	log=$out/${name//[^A-Za-z0-9]/-}.log
-	limit=$((left < limit ? (left > 1 ? left : 1) : limit))
-	timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+	if [ $left -lt 2 ]; then
+		missing+=("$stage: no time was left")
+		return 2
+	fi
+	limit=$((left < limit ? left : limit))
+	printf '=== %s\n' "$stage" >>"$log"
+	from=$(stat -c %s "$log")
+	if [ "$show" ]; then
+		timeout -k 5 "$limit" "$@" 2>>"$log" </dev/null &
+	else
+		timeout -k 5 "$limit" "$@" >>"$log" 2>&1 </dev/null &
+	fi
+	running=$! # in the background, so that a signal needn't wait for it
+	wait "$running" || status=$?
+	running=
 	if [ $status -eq 0 ]; then
-		printf 'ok      %-40s %3d s\n' "$name" $((SECONDS - start))
+		say 'ok      %-44s %3d s' "$stage" $((SECONDS - start))
 		return 0
 	fi
 	[ $status -ge 124 ] && echo "ended after $limit s or by a signal (status $status)" >>"$log"
-	printf 'FAILED  %-40s %3d s, %s\n' "$name" $((SECONDS - start)) "$log"
-	grep -v -E '^ *(--- PASS|=== [A-Z]+ )' "$log" | (grep -B5 -A5 -E 'FAIL|panic:|fatal error|^ended after' || tail "$log") |
-		tail -n 40 | sed 's/^/        /'
-	failed+=("$name")
+	say 'FAILED  %-44s %3d s' "$stage" $((SECONDS - start))
+	say '%s' "$(said "$from" | grep -v -E '^ *(--- PASS|=== [A-Z]+ )' | reasons | tail -n 40 | sed 's/^/        /')"
+	failed+=("$stage")
 	return 1
 }
 
-if [ ! -x "$bin/device" ]; then
-	command -v go >/dev/null || {
-		echo "nothing to run: no build/device/ (make device-check-build makes it), and no Go to build it" >&2
-		exit 1
-	}
-	bench/device-build || exit 1
-	began=$SECONDS
+said() { tail -c +$(($1 + 1)) "$log"; } # what the log has from a place on
+
+# The lines that say why something failed, or the last ones.
+reasons() {
+	local text
+	text=$(cat)
+	grep -B5 -A5 -E 'FAIL|panic:|fatal error|^ended after' <<<"$text" || tail <<<"$text"
+}
+
+# program DIR: what the archive has, where it may be run.
+bin=$work/bin
+mkdir "$bin" && tar -C "$bin" -xzf "$archive" || exit 1
+[ -x "$bin/device" ] || {
+	echo "device-check.sh: programs can't be run in $work: TMPDIR must name another folder" >&2
+	exit 1
+}
+
+smi=$(command -v nvidia-smi || echo /usr/local/nvidia/bin/nvidia-smi)
+if [ "$kind" = cuda ] && [ -x "$smi" ]; then
+	say 'nvidia-smi: %s' "$(timeout 20 "$smi" --format=csv,noheader --query-gpu=index,name,driver_version,memory.total,memory.used,clocks.sm,clocks.mem,clocks.max.sm,pcie.link.gen.current,pcie.link.width.current,power.limit,ecc.mode.current,mig.mode.current,compute_mode 2>&1 | tail -n 8)"
+elif [ "$kind" = cuda ]; then
+	missing+=("nvidia-smi: not installed")
 fi
 
 # Where the device can't be opened, all that follows would say the same.
-if ! stage 60 "open $device" "$bin/device" -device "$device" -list; then
-	exit 1
-fi
-sed 's/^/        /' "$out/open-${device//[^A-Za-z0-9]/-}.log"
+stage 40 "open $device" "$bin/device" -device "$device" -list || exit 1
+say '%s' "$(tail -n 1 "$log")"
 
-# tests PACKAGE DEVICE [PATTERN]: a package's tests on the device.
+# tests LIMIT PACKAGE DEVICE [PATTERN]: a package's tests on the device.
 tests() {
-	local name="tests of $1" program=$bin/tests/$1.test log passed
-	log=$out/${name//[^A-Za-z0-9]/-}.log
+	local limit=$1 package=$2 on=$3 from passed
+	local program=$bin/tests/$package.test
+	from=$(stat -c %s "$log")
 	# As go test does, in the folder of the package.
-	FIELDSTONE_DEVICE=$2 stage 100 "$name" env -C "$root/$1" "$program" -test.v -test.timeout=95s -test.run "${3:-.}" || return
-	passed=$(grep -c '^ *--- PASS' "$log")
-	printf '        %d passed, %d skipped\n' "$passed" "$(grep -c '^ *--- SKIP' "$log")"
-	[ "$passed" -gt 0 ] || failed+=("$name: nothing ran")
+	FIELDSTONE_DEVICE=$on stage "$limit" "tests of $package" env -C "$root/$package" "$program" -test.v "-test.timeout=$((limit - 5))s" -test.run "${4:-.}" || return
+	passed=$(said "$from" | grep -c '^ *--- PASS')
+	say '        %d passed, %d skipped' "$passed" "$(said "$from" | grep -c '^ *--- SKIP')"
+	[ "$passed" -gt 0 ] || failed+=("tests of $package: nothing ran")
 }
-case $kind in
-cuda | hip) tests "device/$kind" "$device" ;;
-esac
-tests field "$device"
-tests publish "$device" Device
-tests examples/allencahn/internal/stepper "$device"
-if [ "$kind" != cuda ]; then
-	:
-elif "$bin/tests/device/cuda/mumax.test" -test.list '^$' >/dev/null 2>&1; then
-	tests device/cuda/mumax "mumax:${device#cuda:}"
-else
-	missing+=("the mumax adapter: its tests were not built, or can't be started here")
-fi
+most=$((whole / 2))
+tests 80 "device/$kind" "$device"
+tests 60 field "$device"
+tests 45 publish "$device" Device
+tests 45 examples/allencahn/internal/stepper "$device"
 
 # The example: the same bits on the device and on the host, and restarts from one on the
 # other.
@@ -95,7 +151,7 @@ example() {
 	diff -r "$work/host/step_40/fields" "$work/back/step_40/fields"
 	simulate "$device" "$work/there" -restart "$work/host/step_20"
 	diff -r "$work/host/step_40/fields" "$work/there/step_40/fields"
-	"$bin/fieldstone" verify "$work/device"
+	"$bin/device" -verify "$work/device"
 }
 ranks() {
 	set -e
@@ -108,24 +164,59 @@ ranks() {
 export -f simulate example ranks
 export bin device work OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 stage 60 "example on $device and the host" bash -c example
-if command -v mpirun.openmpi >/dev/null && [ -x "$bin/allencahn-openmpi" ]; then
-	stage 60 "2 ranks on $device, 3 on the host" bash -c ranks
+
+# measure LIMIT PART: a process for each part, so that none is lost with another.
+most=$whole
+measure() {
+	# shellcheck disable=SC2086 # words
+	stage -show "$1" "measure: $2" "$bin/device" -device "$device" -parts "$2" -also "$figures" ${FIELDSTONE_CHECK:-}
+}
+say 'Times are medians. A ratio is that of the rates: 1 where the yardstick is reached; the spread is the ratio'\''s.'
+measure 60 big
+measure 70 kernels
+measure 30 capture
+# The module is compiled from its text, as the first time on a machine.
+CUDA_CACHE_DISABLE=1 measure 30 costs
+measure 40 blocked
+measure 40 readings
+measure 40 bundles
+
+# memcheck looks at each access of the kernels.
+memcheck() {
+	"$sanitizer" --tool memcheck --error-exitcode 9 "$bin/device" -device "$device" -parts big,kernels -big 65536 -size 24 -repeats 1 -batch 0
+}
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+if [ "$kind" != cuda ]; then
+	:
+elif [ -x "$sanitizer" ]; then
+	export -f memcheck
+	export sanitizer
+	from=$(stat -c %s "$log")
+	if stage 80 "compute-sanitizer memcheck" bash -c memcheck && ! said "$from" | grep -q 'ERROR SUMMARY: 0 errors'; then
+		failed+=("compute-sanitizer memcheck: no summary that says 0 errors")
+	fi
+	say '        %s' "$(said "$from" | grep 'ERROR SUMMARY' | tail -n 1)"
 else
-	missing+=("several ranks: no Open MPI here, or the example was not built for it")
+	missing+=("compute-sanitizer: not installed")
 fi
 
-most=350
-# shellcheck disable=SC2086 # words
-stage 120 measurement "$bin/device" -device "$device" ${FIELDSTONE_CHECK:-}
-echo
-cat "$out/measurement.log"
-echo
-
-[ "$kind" = cuda ] || missing+=("CUDA: the device is $device")
-[ "$kind" = hip ] || missing+=("HIP: the device is $device")
-printf 'not run: %s\n' "${missing[@]}"
-printf '%d s in all\n' $((SECONDS - began))
-if [ ${#failed[@]} -gt 0 ]; then
-	printf 'failed: %s\n' "${failed[@]}"
-	exit 1
+# What device-build -all adds.
+if [ -e "$bin/tests/device/cuda/mumax.test" ]; then
+	if "$bin/tests/device/cuda/mumax.test" -test.list '^$' >/dev/null 2>&1; then
+		tests 60 device/cuda/mumax "mumax:${device#cuda:}"
+	else
+		missing+=("the mumax adapter: its tests can't be started here")
+	fi
 fi
+if [ -e "$bin/allencahn-openmpi" ]; then
+	if command -v mpirun.openmpi >/dev/null; then
+		stage 60 "2 ranks on $device, 3 on the host" bash -c ranks
+	else
+		missing+=("several ranks: no Open MPI here")
+	fi
+fi
+
+for line in "${missing[@]}"; do say 'not run: %s' "$line"; done
+for line in "${failed[@]}"; do say 'failed: %s' "$line"; done
+say '%d s in all' $SECONDS
+[ ${#failed[@]} -eq 0 ]

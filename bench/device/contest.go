@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/bench/stats"
+	"github.com/fieldstone-io/fieldstone/device"
 )
 
 // A way moves bytes.
@@ -46,41 +48,98 @@ func race(ctx context.Context, repeats int, ways ...way) ([][]float64, error) {
 	return seconds, nil
 }
 
-// table is what was found.
-type table struct {
-	lines []line
-	said  strings.Builder // what else there is to say
+// report writes what is found as soon as it is found, a line at a time, for whoever
+// measures may be stopped at any time.
+type report struct {
+	out io.Writer
+
+	mu     sync.Mutex // fields warn from any goroutine
+	headed bool
+	err    error // of the first write that failed
 }
 
-// A line compares one way with another.
-type line struct {
-	what         string
-	bytes        int64 // that each way moves
-	ours, theirs []float64
-	yardstick    string
+// say writes a line.
+func (r *report) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, err := fmt.Fprintf(r.out, format+"\n", args...); err != nil && r.err == nil {
+		r.err = err
+	}
 }
 
-// add runs a contest: the first way is the yardstick of all others.
-func (t *table) add(ctx context.Context, what string, bytes int64, repeats int, ways ...way) error {
+// Write is for the logger, which writes whole lines.
+func (r *report) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.Write(p)
+}
+
+func (r *report) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+
+// room reports whether the device has so much free memory, and says so if it hasn't.
+// Others may use it too, so some is left.
+func (r *report) room(space device.Space, what string, bytes int64) (bool, error) {
+	memory, err := space.MemoryInfo()
+	if err != nil {
+		return false, err
+	}
+	const rest = 32 << 20
+	if memory.Free < bytes+rest {
+		r.say("%s: left out, for it needs %d MiB of the device's memory, and %d are free", what, (bytes+rest)>>20, memory.Free>>20)
+		return false, nil
+	}
+	return true, nil
+}
+
+// add runs a contest and writes a line for each way: the first is the yardstick.
+func (r *report) add(ctx context.Context, what string, bytes int64, repeats int, ways ...way) error {
+	_, err := r.compare(ctx, what, bytes, repeats, 1, ways...)
+	return err
+}
+
+// compare is add for several yardsticks, the first of the ways, and returns the seconds of
+// all.
+func (r *report) compare(ctx context.Context, what string, bytes int64, repeats, yardsticks int, ways ...way) ([][]float64, error) {
 	seconds, err := race(ctx, repeats, ways...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	for i, w := range ways[1:] {
-		t.lines = append(t.lines, line{what + ": " + w.name, bytes, seconds[i+1], seconds[0], ways[0].name})
+	if !r.headed {
+		r.headed = true
+		r.say("%-40s %9s %10s %8s  %-14s %10s %8s %6s %6s", "what", "MiB", "ms", "GB/s", "yardstick", "ms", "GB/s", "ratio", "spread")
 	}
+	for i, w := range ways[yardsticks:] {
+		for j, y := range ways[:yardsticks] {
+			name := what + ": " + w.name
+			if w.name == "" {
+				name = what
+			}
+			ours, theirs := seconds[yardsticks+i], seconds[j]
+			ratio, spread := stats.Ratio(ours, theirs)
+			a, b := stats.Median(ours), stats.Median(theirs)
+			r.say("%-40s %9.2f %10.3f %8.2f  %-14s %10.3f %8.2f %6.2f %6.2f", name, float64(bytes)/(1<<20),
+				1e3*a, float64(bytes)/a/1e9, y.name, 1e3*b, float64(bytes)/b/1e9, ratio, spread)
+		}
+	}
+	return seconds, nil
+}
+
+// cost measures something that moves nothing to speak of, and writes a line. Each time it
+// is done often.
+func (r *report) cost(ctx context.Context, what string, repeats, often int, do func() error) error {
+	seconds, err := race(ctx, repeats, way{name: what, times: often, run: func() error {
+		for range often {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	r.took(what, stats.Median(seconds[0]))
 	return nil
 }
 
-func (t *table) write(out io.Writer) error {
-	text := fmt.Sprintf("%-34s %9s %10s %8s  %-12s %10s %8s %6s %6s\n", "what", "MiB", "ms", "GB/s", "yardstick", "ms", "GB/s", "ratio", "spread")
-	for _, l := range t.lines {
-		ratio, spread := stats.Ratio(l.ours, l.theirs)
-		ours, theirs := stats.Median(l.ours), stats.Median(l.theirs)
-		text += fmt.Sprintf("%-34s %9.2f %10.3f %8.2f  %-12s %10.3f %8.2f %6.2f %6.2f\n", l.what, float64(l.bytes)/(1<<20),
-			1e3*ours, float64(l.bytes)/ours/1e9, l.yardstick, 1e3*theirs, float64(l.bytes)/theirs/1e9, ratio, spread)
-	}
-	_, err := fmt.Fprint(out, text,
-		"Times are medians. The ratio is that of the rates: 1 where the yardstick is reached. The spread is the ratio's.\n", t.said.String())
-	return err
-}
+func (r *report) took(what string, seconds float64) { r.say("%-60s %12.2f us", what, 1e6*seconds) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/fieldstone-io/fieldstone/device"
 	"github.com/fieldstone-io/fieldstone/field"
@@ -17,22 +16,26 @@ const chunk = 2 << 20
 
 // readings compares the owned cells' way between device and host with one copy of as
 // many bytes between the device and pinned memory.
-func readings(ctx context.Context, s settings, space device.Space, found *table) error {
+func readings(ctx context.Context, s settings, space device.Space, r *report) error {
 	return errors.Join(
-		readingContest[float64](ctx, s, space, found, "float64"),
-		readingContest[float32](ctx, s, space, found, "float32"),
+		readingContest[float64](ctx, s, space, r, "float64"),
+		readingContest[float32](ctx, s, space, r, "float32"),
 	)
 }
 
-func readingContest[T pack.Number](ctx context.Context, s settings, space device.Space, found *table, kind string) (err error) {
+func readingContest[T pack.Number](ctx context.Context, s settings, space device.Space, r *report, kind string) (err error) {
+	padded := int64(s.size+4) * int64(s.size+4) * int64(s.size+4)
+	if ok, err := r.room(space, kind+" to the host and the device", 3*padded*8+128<<20); !ok {
+		return err
+	}
 	var undo undoList
 	defer func() { err = errors.Join(err, undo.all()) }()
-	direct, err := newField[T](s, 1, field.In(space), field.Transfer(field.Direct), field.Logger(found.logger()))
+	direct, err := newField[T](s, 1, field.In(space), field.Transfer(field.Direct), field.Logger(r.logger()))
 	if err != nil {
 		return err
 	}
 	undo.add(direct.Free)
-	mirror, err := newField[T](s, 1, field.In(space), field.Transfer(field.Mirror), field.Logger(found.logger()))
+	mirror, err := newField[T](s, 1, field.In(space), field.Transfer(field.Mirror), field.Logger(r.logger()))
 	if err != nil {
 		return err
 	}
@@ -78,7 +81,7 @@ func readingContest[T pack.Number](ctx context.Context, s settings, space device
 	toDevice := way{name: "pinned copy", run: func() error {
 		return errors.Join(stream.CopyToDevice(memory.Ptr(), pinned.Bytes()), stream.Synchronize())
 	}}
-	if err := found.add(ctx, kind+" to the host", bytes, s.repeats, toHost, readWay("direct", direct), readWay("mirror", mirror)); err != nil {
+	if err := r.add(ctx, kind+" to the host", bytes, s.repeats, toHost, readWay("direct", direct), readWay("mirror", mirror)); err != nil {
 		return err
 	}
 
@@ -86,7 +89,7 @@ func readingContest[T pack.Number](ctx context.Context, s settings, space device
 	if err != nil {
 		return err
 	}
-	if err := found.add(ctx, kind+" to the device", bytes, s.repeats, toDevice, writeWay("direct", direct, cells), writeWay("mirror", mirror, cells)); err != nil {
+	if err := r.add(ctx, kind+" to the device", bytes, s.repeats, toDevice, writeWay("direct", direct, cells), writeWay("mirror", mirror, cells)); err != nil {
 		return err
 	}
 	for _, f := range []*field.Field[T]{direct, mirror} {
@@ -101,7 +104,7 @@ func readingContest[T pack.Number](ctx context.Context, s settings, space device
 
 // newField returns a field of known cells, on the device where it has one.
 func newField[T pack.Number](s settings, seed int, opts ...field.Option) (*field.Field[T], error) {
-	domain := grid.Domain{Size: [3]int{s.size, s.size, s.size}, Spacing: [3]float64{1, 1, 1}}
+	domain := cube(s.size)
 	f, err := field.New[T](domain, domain.Box(), append(opts, field.Halo(2))...)
 	if err != nil {
 		return nil, err
@@ -110,19 +113,25 @@ func newField[T pack.Number](s settings, seed int, opts ...field.Option) (*field
 	if err != nil {
 		return nil, errors.Join(err, f.Free())
 	}
-	for i := range cells {
-		number := float32(math.Sin(float64(i * seed)))
-		switch cells := any(cells).(type) {
-		case []float64:
-			cells[i] = float64(number)
-		case []float32:
-			cells[i] = number
-		}
-	}
+	fillCells(cells, seed)
 	if err := forgetMirror(f); err != nil {
 		return nil, errors.Join(err, f.Free())
 	}
 	return f, nil
+}
+
+// fillCells sets cells to numbers that float32 has too.
+func fillCells[T pack.Number](cells []T, seed int) {
+	switch cells := any(cells).(type) {
+	case []float64:
+		for i := range cells {
+			cells[i] = number[float64](i * seed)
+		}
+	case []float32:
+		for i := range cells {
+			cells[i] = number[float32](i * seed)
+		}
+	}
 }
 
 // forgetMirror leaves the cells of a field on the device, and nowhere else.
@@ -237,4 +246,8 @@ func packed(f field.Any, bytes int64) ([]byte, error) {
 		return nil
 	})
 	return all, err
+}
+
+func cube(n int) grid.Domain {
+	return grid.Domain{Size: [3]int{n, n, n}, Spacing: [3]float64{1, 1, 1}}
 }
