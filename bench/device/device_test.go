@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -112,4 +113,53 @@ func TestWrongCellsAreNoticed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Kernels that count cells with too few bits take the cells of another place, which the
+// big boxes show; those of the other parts have too few cells.
+func TestIndicesThatWrapAreNoticed(t *testing.T) {
+	space, err := emulated.New(emulated.Capacity(256 << 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	const limit = 1 << 12
+	for _, name := range []device.BoxKernel{device.PackFloat64, device.UnpackFloat64, device.PackFloat32, device.UnpackFloat32} {
+		var out strings.Builder
+		s := settings{size: 12, big: limit, fields: 1, repeats: 1, folder: t.TempDir()}
+		err := measure(context.Background(), s, wrapping{space, space, string(name), limit}, &out, "big")
+		if err == nil || !strings.Contains(err.Error(), "want") {
+			t.Errorf("%s: error %v\n%s", name, err, out.String())
+		}
+		if err := measure(context.Background(), s, wrapping{space, space, string(name), limit}, &out, "kernels"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// wrapping is a space in which the first cell of a box is taken modulo a limit by one
+// kernel.
+type wrapping struct {
+	device.Space
+	device.BoxKernels
+	kernel string
+	limit  uint64
+}
+
+func (w wrapping) NewStream() (device.Stream, error) {
+	s, err := w.Space.NewStream()
+	return wrappingStream{s, w}, err
+}
+
+type wrappingStream struct {
+	device.Stream
+	w wrapping
+}
+
+func (s wrappingStream) Launch(k device.Kernel, config device.LaunchConfig, args *device.Args) error {
+	if k.Name() == s.w.kernel {
+		first := args.Bytes()[16:24] // behind the two addresses
+		binary.LittleEndian.PutUint64(first, binary.LittleEndian.Uint64(first)%s.w.limit)
+	}
+	return s.Stream.Launch(k, config, args)
 }
