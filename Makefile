@@ -35,6 +35,7 @@ PACKAGES_WASM := ./grid ./pack ./record ./internal/signals
 export FIELDSTONE_REQUIRE_FAKEGPU = $(if $(and $(shell command -v gcc),$(shell command -v g++)),1)
 # `deps` installs h5py, xarray, pandas and h5dump: tests that need them must not be skipped.
 export FIELDSTONE_REQUIRE_H5PY = 1
+CHECKPTR := -gcflags=all=-d=checkptr
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: all build deps test cross cross-all test-386 test-wasm test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich faults lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
@@ -87,11 +88,12 @@ test-device-check: deps
 	bench/device-build cuda
 	bench/device-check-bare cuda:0
 
-# One package after another: the ranks of one fill the cores. Only packages that
-# can tell whether MPI is there.
+# The tests that can differ with MPI; the others run without it above. Two packages at a
+# time: much of a launch is waiting, and ranks that wait give their core away. What is built
+# first has the flags of the tests, so that it is built once.
 test-openmpi test-mpich: test-%: deps
-	scripts/with-mpi $* go build ./...
-	scripts/with-mpi $* bash -c 'go test -count=1 -p=1 -timeout=20m -gcflags=all=-d=checkptr $$(scripts/packages-with-mpi)'
+	scripts/with-mpi $* go build $(CHECKPTR) ./...
+	scripts/with-mpi $* bash -c 'go test -count=1 -p=2 -timeout=20m $(CHECKPTR) -run="$$(go run ./internal/mpitest/mpitests)" $$(scripts/packages-with-mpi mpi)'
 
 # The calls of the library with each call on the filesystem failing in turn, and the table
 # of docs/reliability.md: 20 minutes. CALL=text takes only the calls whose names contain it;

@@ -233,6 +233,7 @@ func TestARankThatDoesNotComeIsAnErrorOnTheOthers(t *testing.T) {
 		{"before", 1}, {"before", 0}, {"callback", 1}, {"callback", 0}, {"step", 2}, {"load", 1},
 	} {
 		t.Run(fmt.Sprintf("rank %d in %s", tc.absentee, tc.where), func(t *testing.T) {
+			t.Parallel() // most of the time the ranks wait
 			const ranks = 3
 			there := func(dir, word string, rank int) bool {
 				_, err := os.Stat(filepath.Join(dir, fmt.Sprintf("%s-%d", word, rank)))
