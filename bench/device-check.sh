@@ -109,7 +109,9 @@ mkdir "$bin" && tar -C "$bin" -xzf "$archive" || exit 1
 
 smi=$(command -v nvidia-smi || echo /usr/local/nvidia/bin/nvidia-smi)
 if [ "$kind" = cuda ] && [ -x "$smi" ]; then
-	say 'nvidia-smi: %s' "$(timeout 20 "$smi" --format=csv,noheader --query-gpu=index,name,driver_version,memory.total,memory.used,clocks.sm,clocks.mem,clocks.max.sm,pcie.link.gen.current,pcie.link.width.current,power.limit,ecc.mode.current,mig.mode.current,compute_mode 2>&1 | tail -n 8)"
+	properties=index,name,driver_version,memory.total,memory.used,clocks.sm,clocks.mem,clocks.max.sm,pcie.link.gen.current
+	properties+=,pcie.link.width.current,power.limit,ecc.mode.current,mig.mode.current,compute_mode
+	say 'nvidia-smi: %s' "$(timeout 20 "$smi" --format=csv,noheader --query-gpu=$properties 2>&1 || timeout 20 "$smi" -L 2>&1)"
 elif [ "$kind" = cuda ]; then
 	missing+=("nvidia-smi: not installed")
 fi
@@ -192,7 +194,7 @@ elif [ -x "$sanitizer" ]; then
 	export -f memcheck
 	export sanitizer
 	from=$(stat -c %s "$log")
-	if stage 80 "compute-sanitizer memcheck" bash -c memcheck && ! said "$from" | grep -q 'ERROR SUMMARY: 0 errors'; then
+	if stage 80 "compute-sanitizer memcheck" bash -c memcheck && [ "$(said "$from" | grep -c 'ERROR SUMMARY: 0 errors')" = 0 ]; then
 		failed+=("compute-sanitizer memcheck: no summary that says 0 errors")
 	fi
 	say '        %s' "$(said "$from" | grep 'ERROR SUMMARY' | tail -n 1)"
