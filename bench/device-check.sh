@@ -176,6 +176,7 @@ measure() {
 say 'Times are medians. A ratio is that of the rates: 1 where the yardstick is reached; the spread is the ratio'\''s.'
 measure 60 big
 measure 70 kernels
+measure 90 ring
 measure 30 capture
 # The module is compiled from its text, as the first time on a machine.
 CUDA_CACHE_DISABLE=1 measure 30 costs

@@ -155,7 +155,7 @@ func TestTheDeviceCheckTakesTheMostWorthyFirst(t *testing.T) {
 		stages = append(stages, m[1])
 	}
 	want := []string{"open cuda:0", "tests of device/cuda", "tests of field", "tests of publish", "tests of examples/allencahn/internal/stepper",
-		"example on cuda:0 and the host", "measure: big", "measure: kernels", "measure: capture", "measure: costs",
+		"example on cuda:0 and the host", "measure: big", "measure: kernels", "measure: ring", "measure: capture", "measure: costs",
 		"measure: blocked", "measure: readings", "measure: bundles", "compute-sanitizer memcheck"}
 	if !slices.Equal(stages, want) {
 		t.Errorf("stages are %q, want %q", stages, want)
@@ -173,17 +173,17 @@ func TestTheDeviceCheckMayBeEndedAtAnyTime(t *testing.T) {
 		name   string
 		signal syscall.Signal
 		says   string
-	}{{"killed", syscall.SIGKILL, ""}, {"asked to end", syscall.SIGTERM, "during: measure: capture"}} {
+	}{{"killed", syscall.SIGKILL, ""}, {"asked to end", syscall.SIGTERM, "during: measure: ring"}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			root := checkTree(t)
-			command := check(t, root, "cuda:0", "STAND_IN=capture=hang")
+			command := check(t, root, "cuda:0", "STAND_IN=ring=hang")
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(root, "out/device-check.txt")
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-				if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "first figure of capture") {
+				if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "first figure of ring") {
 					break
 				} else if time.Now().After(deadline) {
 					t.Fatalf("there is no figure: %v\n%s", err, text)
@@ -196,7 +196,7 @@ func TestTheDeviceCheckMayBeEndedAtAnyTime(t *testing.T) {
 				t.Error("it ended well")
 			}
 			text := cameBack(t, root)
-			for _, want := range []string{"1 passed", "last figure of big", "last figure of kernels", "first figure of capture", tt.says} {
+			for _, want := range []string{"1 passed", "last figure of big", "last figure of kernels", "first figure of ring", tt.says} {
 				if !strings.Contains(text, want) {
 					t.Errorf("nothing is said of %q:\n%s", want, text)
 				}

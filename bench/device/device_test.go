@@ -27,6 +27,8 @@ func TestEverythingIsMeasured(t *testing.T) {
 		"float64, 4845 cells, .*beyond index 4096", "float32, 9044 cells, .*beyond index 8192",
 		"float64 contiguous: pack" + number, "float64 cube, halo 1: unpack" + number, "float64 cube, halo 4: pack" + number,
 		"float64, rows of 16: unpack" + number, "float64, rows of 512: pack" + number, "float32 cube, halo 2: pack" + number,
+		"ring of 4 x 1 MiB, save" + number + ".*host, pinned", "ring of 8 x 8 MiB, load" + number + ".*plain copy",
+		"best for saves: the ring of", "best for loads: the ring of .* default of 4 x 1 MiB",
 		"capture: again" + number, "capture: restore", "load the module", "launch a kernel and wait" + number,
 		"save of .*, without fsync: the solver is blocked for", "save of .*, with fsync: ", "background save: not measured",
 		"float64 to the host: direct" + number, "float64 to the host: mirror" + number, "float32 to the device: direct" + number,
@@ -64,10 +66,10 @@ func TestWhatHasNoRoomIsLeftOut(t *testing.T) {
 	defer space.Close()
 	var out strings.Builder
 	s := settings{size: 12, big: 1 << 31, fields: 1, repeats: 1, folder: t.TempDir()}
-	if err := measure(context.Background(), s, space, &out, "big", "kernels"); err != nil {
+	if err := measure(context.Background(), s, space, &out, "big", "kernels", "ring"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"float64, 2150615025 cells: left out, for it needs 16", "and 128 are free", "float64 contiguous: pack"} {
+	for _, want := range []string{"float64, 2150615025 cells: left out, for it needs 16", "and 128 are free", "rings: left out", "float64 contiguous: pack"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing is said of %q:\n%s", want, out.String())
 		}
@@ -77,7 +79,7 @@ func TestWhatHasNoRoomIsLeftOut(t *testing.T) {
 func TestPartsAreChosen(t *testing.T) {
 	var out strings.Builder
 	args := []string{"-device", "emulated:0", "-size", "4", "-repeats", "1", "-parts"}
-	if err := run(context.Background(), append(args, "costs"), &out); err != nil || strings.Contains(out.String(), "capture") {
+	if err := run(context.Background(), append(args, "costs"), &out); err != nil || strings.Contains(out.String(), "ring") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	if err := run(context.Background(), append(args, "cost"), &out); err == nil || !strings.Contains(err.Error(), `no part "cost": there are big,kernels`) {
@@ -92,7 +94,7 @@ func TestWrongCellsAreNoticed(t *testing.T) {
 		devicetest.CopyToDeviceGoesAstray,
 		devicetest.LaunchDoesNothing,
 	} {
-		for _, part := range []string{"big", "kernels", "readings", "bundles"} {
+		for _, part := range []string{"big", "kernels", "readings", "ring", "bundles"} {
 			t.Run(string(bug)+", "+part, func(t *testing.T) {
 				space, err := device.Open("emulated:0")
 				if err != nil {

@@ -7,6 +7,8 @@
 //
 //	big       boxes whose first cell has an index beyond 2^31 and 2^32; 17 GB on the device
 //	kernels   those that pack and unpack boxes, against a copy on the device of as many bytes
+//	ring      saves and loads over rings of several sizes, against the same bundle of fields
+//	          in pinned memory of the host, and against one copy of as many bytes
 //	capture   captures and going back, against a copy
 //	costs     what is done once, and calls that move nothing to speak of; what is done once
 //	          counts in a process that does nothing else before

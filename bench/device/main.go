@@ -52,6 +52,7 @@ type part struct {
 var parts = []part{
 	{"big", big},
 	{"kernels", kernels},
+	{"ring", rings},
 	{"capture", captures},
 	{"costs", costs},
 	{"blocked", blocked},
