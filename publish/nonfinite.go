@@ -157,7 +157,7 @@ func (s *Service) noteRestored(loaded *Loaded) {
 	if w := loaded.Metadata.Writer; w != nil {
 		s.before = w.NonFinite
 	}
-	s.repeats.begin(loaded.Path, loaded.Metadata.AcceptedIncrement, s.summed)
+	s.repeats.Begin(loaded.Path, loaded.Metadata.AcceptedIncrement, s.summed)
 	if bad := s.o.notFinite(loaded.Metadata); bad != "" && s.c.Rank() == 0 {
 		s.o.log.Warn("restarting from a state that is not finite", "bundle", loaded.Path, "non_finite", bad)
 	}

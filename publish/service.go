@@ -18,6 +18,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/repeats"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
@@ -67,7 +68,7 @@ type Service struct {
 	counted map[string]int64  // cells that aren't finite, of the save that is going on
 	before  map[string]int64  // of the last bundle that was saved or restored
 	summed  map[string]uint64 // checksums of the fields of the save that is going on, or of the last load
-	repeats repeats
+	repeats repeats.Tracker
 	inbox   chan os.Signal
 	now     func() time.Time
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/repeats"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/record"
 )
@@ -97,6 +98,7 @@ type Session struct {
 	fileSeen time.Time        // when rank 0 last looked for the stop file
 	looking  <-chan fileLook  // the outcome of that where it takes long, nil otherwise
 	before   map[string]int64 // numbers that aren't finite, of that checkpoint, on rank 0
+	repeats  repeats.Tracker  // of checkpoints with fields in them, on rank 0
 	last     struct {         // checkpoint of this segment, or what it began with
 		accepted int64
 		time     float64
@@ -465,7 +467,9 @@ func (s *Session) usable(state []float64) error {
 //
 // A state with numbers that are NaN or infinite is a warning, when an unknown has more of
 // them than at the checkpoint before; or, if they are to be refused, the error
-// [ErrNonFinite]. Nothing has been written then, unless a bundle has them.
+// [ErrNonFinite]. Nothing has been written then, unless a bundle has them. A field in the
+// checkpoint's file that equals that of the checkpoint before is a warning, once in a
+// session, if it has changed between earlier ones and isn't one of ConstantFields.
 //
 // An error of writing leaves the session as it was: the next call tries again. What
 // becomes of saved states of fields then is said at SaveState.
@@ -570,6 +574,7 @@ func (s *Session) write(ctx context.Context, state []float64, stepper func() (re
 		return err
 	}
 	s.noteWritten(k.NonFinite)
+	s.noteRepeats(&k)
 	s.written, s.dirty = true, true // the segment's record tells of the checkpoint
 	s.last.accepted, s.last.time, s.last.wall = s.accepted, s.time, s.now()
 	s.logCheckpoint(s.last.wall.Sub(began))

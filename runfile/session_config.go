@@ -141,6 +141,11 @@ type CheckpointConfig struct {
 	// their names. What a bundle holds is judged by the bundle's metadata.
 	NonFinite         NonFinitePolicy
 	NonFiniteUnknowns map[string]NonFinitePolicy
+	// ConstantFields are the names of fields that may stay as they are from one
+	// checkpoint to the next. For any other field in the files that is a warning, once in
+	// a session, if it has changed before: kernels' writes may not have been noted, or the
+	// session may have the wrong one of two buffers, see Fields.
+	ConstantFields []string
 }
 
 // A StopConfig says what ends a segment before the run's end.
@@ -174,7 +179,7 @@ const fileEvery = time.Second
 // validate reports what can't be. The error matches ErrInput.
 func (c *Config) validate() error {
 	for _, check := range []func() error{
-		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits, c.checkFields, c.checkPolicies,
+		c.checkNames, c.checkLayout, c.checkTimes, c.checkUpdates, c.checkLimits, c.checkFields, c.checkPolicies, c.checkConstantFields,
 	} {
 		if err := check(); err != nil && !errors.Is(err, ErrInput) {
 			return fmt.Errorf("%w: %w", ErrInput, err)
@@ -285,7 +290,7 @@ func (c *Config) checkLimits() error {
 	switch {
 	case !(k.Interval >= 0) || math.IsInf(k.Interval, 0):
 		return fmt.Errorf("Checkpoint.Interval is %v, must be a span of time", k.Interval)
-	case k.Off && (k.Steps != 0 || k.Interval != 0 || k.WallTime != 0 || k.NonFinite != "" || k.NonFiniteUnknowns != nil):
+	case k.Off && (k.Steps != 0 || k.Interval != 0 || k.WallTime != 0 || k.NonFinite != "" || k.NonFiniteUnknowns != nil || k.ConstantFields != nil):
 		return errors.New("Checkpoint.Off excludes its other settings")
 	}
 	for i, name := range c.Stop.Signals {
