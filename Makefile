@@ -1,5 +1,6 @@
 # Builds, tests and shows Fieldstone.
 #
+#   make check           what was touched since main, within two minutes
 #   make test            everything: pure Go, Open MPI, MPICH
 #   make demo            a solver is killed and restarts on another rank count
 #   make MPI=mpich demo  the same with MPICH
@@ -38,7 +39,7 @@ export FIELDSTONE_REQUIRE_H5PY = 1
 CHECKPTR := -gcflags=all=-d=checkptr
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all build deps test cross cross-all test-386 test-wasm test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich faults lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
+.PHONY: all build deps check test cross cross-all test-386 test-wasm test-go test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich faults lint generate kernel-deps demo bench bench-runfile bench-runfile-clone bench-go bench-build bench-deps device-check device-check-build big fuzz race clean
 
 all: build
 
@@ -53,6 +54,10 @@ deps:
 	@scripts/deps
 
 test: deps test-go $(if $(filter x86_64,$(shell uname -m)),test-386) test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
+
+# The loop of a developer; see docs/testing.md.
+check:
+	scripts/check
 
 # Without any tag: as on a machine with Go alone, and with cgo.
 test-go:
