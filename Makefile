@@ -101,7 +101,7 @@ test-device-check: deps
 # first has the flags of the tests, so that it is built once.
 test-openmpi test-mpich: test-%: deps
 	scripts/with-mpi $* go build $(CHECKPTR) ./...
-	scripts/with-mpi $* bash -c 'go test -count=1 -p=2 -timeout=20m $(CHECKPTR) -run="$$(go run ./internal/mpitest/mpitests)" $$(scripts/packages-with-mpi mpi)'
+	scripts/with-mpi $* bash -c 'go test -count=1 -p=2 -timeout=20m $(CHECKPTR) -run="$$(go run ./internal/mpitest/mpitests)" $$(go run ./internal/mpitest/mpitests -packages)'
 
 # The calls of the library with each call on the filesystem failing in turn, and the table
 # of docs/reliability.md: 20 minutes. CALL=text takes only the calls whose names contain it;

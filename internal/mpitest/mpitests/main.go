@@ -1,17 +1,18 @@
 // Mpitests prints the tests and examples that can differ with MPI, as a pattern for
-// go test -run. The arguments are packages of this module; without any these are all.
+// go test -run, and with -packages the packages that have some. The arguments are
+// packages of this module; without any these are all.
 //
-//	go test -run "$(go run ./internal/mpitest/mpitests ./publish)" ./publish
+//	go test -run "$(go run ./internal/mpitest/mpitests)" $(go run ./internal/mpitest/mpitests -packages)
 //
-// It takes those from which names lead to package mpitest or mpi, to comm.World, or to a
-// launcher, those in files that are built with the tag mpi alone, and all of packages that
-// call package mpi. Where two things have one name, it follows both: a test
+// It takes those from which names lead to package mpitest or mpi, or to comm.World, those in
+// files that are built with the tag mpi alone, and all of packages that call package mpi. Where two things have one name, it follows both: a test
 // too many costs a little time.
 package main
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/build/constraint"
@@ -29,15 +30,22 @@ import (
 const module = "github.com/fieldstone-io/fieldstone"
 
 func main() {
-	names, err := choose(os.Args[1:])
+	asPackages := flag.Bool("packages", false, "print the packages with such tests")
+	flag.Parse()
+	names, packages, err := choose(flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mpitests:", err)
 		os.Exit(1)
 	}
+	if *asPackages {
+		fmt.Println(strings.Join(packages, "\n"))
+		return
+	}
 	fmt.Printf("^(%s)$\n", strings.Join(names, "|"))
 }
 
-func choose(patterns []string) ([]string, error) {
+// choose returns the names of tests, and the packages that have them.
+func choose(patterns []string) (names, packages []string, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
@@ -45,32 +53,36 @@ func choose(patterns []string) ([]string, error) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, nil, fmt.Errorf("go list: %w", err)
 	}
-	names := map[string]bool{}
+	found := map[string]bool{}
 	for list := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
 			Dir, ImportPath string
 			Imports         []string
 		}
 		if err := list.Decode(&p); errors.Is(err, io.EOF) {
-			return slices.Sorted(maps.Keys(names)), nil
+			return slices.Sorted(maps.Keys(found)), packages, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+			return nil, nil, fmt.Errorf("go list: %w", err)
 		}
 		files, err := filepath.Glob(filepath.Join(p.Dir, "*_test.go"))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		t := newTests()
 		for _, file := range files {
 			if err := t.read(file); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		calls := p.ImportPath == module+"/internal/mpi" || slices.Contains(p.Imports, module+"/internal/mpi")
-		for _, name := range t.chosen(calls) {
-			names[name] = true
+		chosen := t.chosen(calls)
+		for _, name := range chosen {
+			found[name] = true
+		}
+		if len(chosen) > 0 {
+			packages = append(packages, p.ImportPath)
 		}
 	}
 }
@@ -112,10 +124,6 @@ func (t *tests) note(name string, n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.Ident:
 		t.leads[name][n.Name] = true
-	case *ast.BasicLit:
-		if n.Kind == token.STRING && strings.Contains(n.Value, "mpirun") {
-			t.differs[name] = true
-		}
 	case *ast.SelectorExpr:
 		if x, ok := n.X.(*ast.Ident); ok {
 			// What every test of this module says of the types in its arguments is no call.

@@ -22,7 +22,6 @@ func TestByATable(t *testing.T) { for _, c := range cases { c.run() } }
 var cases = []struct{ run func() }{{launch}}
 func TestByAnArgument(t *testing.T) { each(launch) }
 func each(f func()) { f() }
-func TestByALauncher(t *testing.T) { exec.Command("mpirun", "x") }
 func TestOfTheWorld(t *testing.T) { comm.World() }
 func TestWithTheTag(t *testing.T) { if mpi.Enabled { return } }
 func ExampleOfAJob() { launch() }
@@ -47,22 +46,25 @@ func TestMain(m *testing.M) { mpitest.Main(m) }
 			t.Fatal(err)
 		}
 	}
-	want := []string{"ExampleOfAJob", "TestByAHelper", "TestByALauncher", "TestByAMethod", "TestByATable", "TestByAnArgument",
+	want := []string{"ExampleOfAJob", "TestByAHelper", "TestByAMethod", "TestByATable", "TestByAnArgument",
 		"TestDirect", "TestOfTheWorld", "TestTagged", "TestWithTheTag"}
 	got := tests.chosen(false)
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("chosen are %q, want %q", got, want)
 	}
-	if all := tests.chosen(true); len(all) != 16 {
+	if all := tests.chosen(true); len(all) != 15 {
 		t.Errorf("%d of a package that calls MPI, want all: %q", len(all), all)
 	}
 }
 
 // The packages of this module: what launches ranks is there.
 func TestOfThisModule(t *testing.T) {
-	got, err := choose([]string{"../../../publish", "../../mpitest", "../../mpi"})
+	got, packages, err := choose([]string{"../../../grid", "../../../publish", "../../mpitest", "../../mpi"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []string{module + "/internal/mpi", module + "/internal/mpitest", module + "/publish"}; !slices.Equal(slices.Sorted(slices.Values(packages)), want) {
+		t.Errorf("packages are %q, want %q", packages, want)
 	}
 	for _, want := range []string{"TestAKilledJobLeavesNoPartialBundleAndTheNextGoesOn", "TestKill", "TestLinkedToOneMPI"} {
 		if !slices.Contains(got, want) {
