@@ -104,7 +104,7 @@ test-openmpi test-mpich: test-%: deps
 	scripts/with-mpi $* bash -c 'go test -count=1 -p=2 -timeout=20m $(CHECKPTR) -run="$$(go run ./internal/mpitest/mpitests)" $$(go run ./internal/mpitest/mpitests -packages)'
 
 # The calls of the library with each call on the filesystem failing in turn, and the table
-# of docs/reliability.md: 20 minutes. CALL=text takes only the calls whose names contain it;
+# of docs/reliability.md: 20 minutes. CALL=regexp takes only some of the calls;
 # EVERY=1 fails all of the calls of the long ones too. JOBS=n lets n jobs share the faults
 # of a library: one takes little more than one processor.
 faults: deps

@@ -246,7 +246,10 @@ func (p *Plan) creates(files int) []int {
 
 // open opens a file for writing or reading, unless this rank has it open already. The
 // file of a part that is written has room for it by now: one that hasn't is another one.
-func (p *Plan) open(ctx context.Context, i int, j job, flag int) (vfs.File, error) {
+func (p *Plan) open(ctx context.Context, i int, j job, flag int) (cellFile, error) {
+	if _, ok := p.drv.(mpiio); ok {
+		return p.openMPI(ctx, j, flag)
+	}
 	if f := p.made.take(i); f != nil {
 		return f, nil
 	}

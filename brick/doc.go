@@ -44,9 +44,8 @@
 // ranks agree on what happened, so that no rank waits for ever; a panic in a
 // source or a sink and a cancelled context are failures of their rank like any
 // other. The number of agreements of a call depends neither on the number of
-// rounds nor on that of files, but for MPI-IO with more than 128 files, which has
-// no more open at once and agrees once for each further 128. (The steps of a window
-// are no agreements: the ranks meet in the memory that they share.)
+// files nor on their size. (The steps of a window are no agreements: the ranks meet in the
+// memory that they share. Nor are the messages of [MPIIO].)
 //
 // What the ranks must give alike (sizes, options, names, paths and offsets) is
 // compared before anything is created.
@@ -85,17 +84,20 @@
 // a filesystem that all of them see coherently, as the ranks of one node do. [Node] is
 // for ranks that share a node. Long runs of cells are written in the same way; short
 // rows (where x is split) go through memory that the ranks share, in the order of
-// the file, from where each rank writes large pieces. [MPIIO] uses
-// collective MPI-IO with a subarray view, in rounds of at most 1 GiB per rank; where
-// rows are split it has hints by default, which [Hints] replaces one by one. [Auto]
-// takes the first of them that fits the communicator. The choice and its reason are
+// the file, from where each rank writes large pieces. [MPIIO] is
+// for ranks on several nodes, and writes and reads by MPI-IO, which knows parallel and
+// network filesystems. Each rank opens the files by itself and makes no collective call on
+// them, for the libraries wait for ever in one of which a rank's part fails. Runs of less
+// than 1 MiB are put together first: step by step, the ranks that have cells in a stretch
+// of the file send each other what belongs into an equal share of it, and each writes its
+// share at once. [Auto] takes the first of them that fits the communicator. The choice and its reason are
 // logged and can be forced with [Using]. Package bricktest is the suite that every
 // driver passes.
 //
 // # Memory
 //
 // A plan packs into two chunks of 2 MiB, allocated at the first call and kept until
-// [Plan.Close]; MPI-IO takes up to 32 MiB. The ranks of a node share one window of at
+// [Plan.Close]; MPI-IO takes up to 12 MiB where it puts rows together. The ranks of a node share one window of at
 // most 64 MiB, made when a call needs it; where there can be none, a warning is logged
 // and short rows are moved one by one. [Staging] sets other limits. Moving cells
 // allocates nothing that grows with their number.

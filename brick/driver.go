@@ -17,7 +17,7 @@ type Driver int
 const (
 	Auto  Driver = iota // choose by communicator
 	POSIX               // each rank by itself, with pwrite and pread
-	MPIIO               // collective MPI-IO
+	MPIIO               // MPI-IO by each rank, of long pieces that the ranks put together
 	Node                // the ranks of one node, with pwrite and pread and memory that they share
 )
 

@@ -17,11 +17,10 @@ const (
 	// call, small enough to stay in the cache.
 	maxChunk = 2 << 20
 
-	minChunk         = 512 << 10 // of a worker: below, one does as well as two
-	defaultStaging   = 2 * maxChunk
-	collectiveRounds = 32 << 20 // the default staging of MPI-IO, whose calls cost more
-	maxRound         = 1 << 30  // MPI-IO implementations fail above 2 GiB per rank and call
-	pageSize         = 4096     // of files: pieces that begin at a multiple of it are cheap
+	minChunk       = 512 << 10 // of a worker: below, one does as well as two
+	defaultStaging = 2 * maxChunk
+	maxRound       = 1 << 30 // MPI-IO implementations fail above 2 GiB per rank and call
+	pageSize       = 4096    // of files: pieces that begin at a multiple of it are cheap
 )
 
 type options struct {
@@ -93,12 +92,10 @@ func Using(d Driver) Option {
 	}
 }
 
-// Hints passes hints to MPI-IO (MPI_Info keys and values), above the defaults, of
-// which a hint replaces the one with its key. The defaults are cb_buffer_size=1048576
-// where rows are split, and for reading romio_cb_read=disable, and where every rank has
-// whole rows romio_ds_read=disable ("automatic" takes these back). Implementations
+// Hints passes hints to MPI-IO (MPI_Info keys and values). There are none by default, and
+// those about collective calls, which are not made, have no effect. Implementations
 // ignore hints that they don't know; those given and those in force are logged at debug
-// level.
+// level, once for each plan.
 func Hints(hints map[string]string) Option {
 	hints = maps.Clone(hints)
 	return func(o *options) {
@@ -112,8 +109,9 @@ func Hints(hints map[string]string) Option {
 }
 
 // Staging limits the memory that a rank packs into, in bytes, at least 16. The
-// default is two chunks of 2 MiB, and 32 MiB for MPI-IO. It also limits a rank's
-// slot in the window that the ranks of a node share, to a half each.
+// default is two chunks of 2 MiB, and 16 MiB where [MPIIO] puts rows together, of which
+// 12 MiB are taken. It also limits a rank's slot in the window that the ranks of a node
+// share, to a half each.
 func Staging(bytes int64) Option {
 	return func(o *options) {
 		if bytes < 16 {
@@ -123,8 +121,9 @@ func Staging(bytes int64) Option {
 	}
 }
 
-// Round limits what a rank moves in one collective call, in bytes, at least 16.
-// The default and the maximum is 1 GiB. A round is also limited by [Staging].
+// Round limits what a rank moves in one call of MPI-IO, and has of one step of messages, in
+// bytes, at least 16. The default and the maximum is 1 GiB. A round is also limited by
+// [Staging].
 func Round(bytes int64) Option {
 	return func(o *options) {
 		if bytes < 16 || bytes > maxRound {

@@ -52,11 +52,16 @@ type Plan struct {
 	elem     Element
 	drv      driver
 	why      string
-	largest  int64 // bytes of the largest brick of any rank
-	shortest int64 // bytes of the shortest contiguous run of any rank
-	workers  int   // goroutines that this rank has cores for
-	ownCores bool  // every rank has one
-	oneNode  bool  // all ranks are on one
+	largest  int64      // bytes of the largest brick of any rank
+	shortest int64      // bytes of the shortest contiguous run of any rank
+	pieces   bool       // some rank has more than one run
+	workers  int        // goroutines that this rank has cores for
+	ownCores bool       // every rank has one
+	oneNode  bool       // all ranks are on one
+	boxes    []grid.Box // of all ranks
+
+	steps     []stretch // of an exchange, once known
+	toldHints bool      // those in force have been logged
 
 	staging  *shm.Memory // made at the first use, like the following
 	rows     []byte
@@ -139,9 +144,12 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 	for r, l := range layouts {
 		nodes[r], masks[r] = l.Node, l.Cores
 		if !l.Box.Empty() {
-			p.largest = max(p.largest, l.Box.Cells()*int64(elem.Size()))
-			p.shortest = min(p.shortest, newRuns(size, l.Box, elem).rowRun*int64(elem.Size()))
+			r := newRuns(size, l.Box, elem)
+			p.largest = max(p.largest, l.Box.Cells()*r.elem)
+			p.shortest = min(p.shortest, r.rowRun*r.elem)
+			p.pieces = p.pieces || r.rows*r.planes > 1
 		}
+		p.boxes = append(p.boxes, l.Box)
 	}
 	p.oneNode = !slices.ContainsFunc(nodes, func(n int) bool { return n != c.Size() })
 	if p.drv, p.why, err = chooseDriver(c, p.opt, p.oneNode); err != nil {
@@ -156,7 +164,7 @@ func newPlan(ctx context.Context, c *comm.Comm, size [3]int, box grid.Box, elem 
 		p.box = grid.Box{} // wherever it lies: MPI wants a start inside the array
 	}
 	p.opt.log.Debug("brick plan", "driver", p.drv.name(), "why", p.why, "rank", c.Rank(), "ranks", c.Size(),
-		"size", size, "element", elem, "box", box.String(), "rounds", p.rounds(), "workers", p.workers)
+		"size", size, "element", elem, "box", box.String(), "workers", p.workers)
 	return p, nil
 }
 
@@ -244,11 +252,8 @@ func (p *Plan) FileSize() int64 {
 
 // stagingLimit is the most memory that a rank packs into.
 func (p *Plan) stagingLimit() int64 {
-	switch {
-	case p.opt.staging != 0:
+	if p.opt.staging != 0 {
 		return p.opt.staging
-	case p.drv.name() == MPIIO:
-		return collectiveRounds
 	}
 	return defaultStaging
 }
@@ -258,8 +263,9 @@ func (p *Plan) stagingLimit() int64 {
 func (p *Plan) reserve(files int) error {
 	need := int64(0)
 	switch {
-	case p.drv.name() == MPIIO:
-		need = min(p.perRound(), p.box.Cells()) * int64(p.elem.Size())
+	case p.exchanges():
+		own, slot, message := p.exchangeMemory()
+		need = own + slot + message
 	case p.throughWindow(files):
 		need = min(max(unitBytes, p.FileSize()), p.slotLimit(p.c.Size())) // one unit, and small files are one
 	default:
@@ -283,6 +289,10 @@ func (p *Plan) cut() (workers int, chunk int64) {
 	own := p.box.Cells() * elem
 	limit := min(p.stagingLimit(), 2*maxChunk)
 	workers = int(max(1, min(int64(p.workers), limit/minChunk, own/minChunk)))
+	if p.drv.name() == MPIIO {
+		// Not every library takes calls from several threads.
+		workers, limit = 1, min(limit, p.opt.round)
+	}
 	chunk = min(limit/int64(workers), maxChunk, own)
 	if chunk >= pageSize && chunk < own {
 		return workers, chunk / pageSize * pageSize
@@ -299,17 +309,4 @@ func (p *Plan) chunks() [][]byte {
 		list[k] = p.staging.Bytes[at : at+chunk : at+chunk]
 	}
 	return list
-}
-
-// perRound returns the cells that a rank moves in one collective call, the same
-// number on every rank.
-func (p *Plan) perRound() int64 {
-	return min(p.stagingLimit(), p.opt.round) / int64(p.elem.Size())
-}
-
-// rounds returns the number of collective calls that a file takes: the same
-// number on every rank, enough for the largest brick.
-func (p *Plan) rounds() int64 {
-	per := p.perRound() * int64(p.elem.Size())
-	return (p.largest-1)/per + 1 // the largest brick has cells
 }

@@ -94,33 +94,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// The rounds are as many on every rank, and no round is longer than the limits.
-func TestRounds(t *testing.T) {
-	cases := []struct {
-		name           string
-		elem           Element
-		staging, round int64
-		largest        int64 // cells
-		per, rounds    int64
-	}{
-		{"one cell", Float64, 16, 16, 1, 2, 1},
-		{"exactly two rounds", Float64, 16, 32, 4, 2, 2},
-		{"one cell too many for two", Float64, 16, 32, 5, 2, 3},
-		{"the round limits", Float64, 1 << 20, 24, 6, 3, 2},
-		{"limits that are no multiple of the element", Complex128, 47, 63, 5, 2, 3},
-		{"more than 2^31 cells", Float64, 0, maxRound, 1<<31 + 1, 1 << 22, 513},
-		{"the largest rounds", Float64, 1 << 40, maxRound, 1<<31 + 1, 1 << 27, 17},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			p := &Plan{elem: tc.elem, largest: tc.largest * int64(tc.elem.Size()), opt: options{staging: tc.staging, round: tc.round}, drv: mpiio{}}
-			if p.perRound() != tc.per || p.rounds() != tc.rounds {
-				t.Errorf("%d rounds of %d cells, want %d of %d", p.rounds(), p.perRound(), tc.rounds, tc.per)
-			}
-		})
-	}
-}
-
 // Every rank gets whole chunks, the last one the rest, and nothing is left out.
 func TestSharesCoverTheFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,7 +136,7 @@ func TestStagingIsBounded(t *testing.T) {
 		{"a limit of one element", posix{}, 16, [3]int{256, 1, 1}, 8, 1, 16},
 		{"a large limit is not used up", posix{}, 1 << 40, [3]int{256, 256, 256}, 2, 2, 4 << 20},
 		{"no cells", posix{}, 0, [3]int{0, 256, 256}, 2, 1, 0},
-		{"collective rounds are larger", mpiio{}, 0, [3]int{256, 256, 256}, 2, 1, 32 << 20},
+		{"MPI-IO is called by one thread", mpiio{}, 0, [3]int{256, 256, 256}, 2, 1, 2 << 20},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -179,9 +152,6 @@ func TestStagingIsBounded(t *testing.T) {
 			}
 			if len(b) > 0 && uintptr(unsafe.Pointer(&b[0]))%4096 != 0 {
 				t.Error("not at a page")
-			}
-			if tc.drv == (mpiio{}) {
-				return
 			}
 			chunks := p.chunks()
 			end := 0

@@ -6,19 +6,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
-	"github.com/fieldstone-io/fieldstone/internal/mpi"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 // ranks is the communicator of a plan. It counts the collective calls, those of
-// MPI-IO on files apart: their number must not grow with the number of files.
+// messages between two ranks apart: their number must not grow with the number of files.
 type ranks struct {
 	*comm.Comm
 	calls int
@@ -59,36 +56,6 @@ func (r *ranks) agreeSum(ctx context.Context, err error, v []int64) error {
 	copy(v, message[1:])
 	return nil
 }
-
-// filesTurn is Agree and, if all is well, a wait until this communicator's ranks may call
-// MPI-IO: two that do so at once can keep each other from ending, since the calls block.
-// release ends the turn.
-func (r *ranks) filesTurn(ctx context.Context, own error) (release func(), err error) {
-	defer waiting.Doing(ctx, "wait for", "the files of another communicator").End()
-	for nap := minNap; ; nap = min(2*nap, maxNap) {
-		release, began := mpi.TryFiles()
-		// Ranks of different communicators that get in each other's way part by chance.
-		v := []int64{0, rand.Int64N(int64(nap))}
-		if !began {
-			v[0] = 1
-		}
-		if err := r.AgreeMax(ctx, own, v); err != nil {
-			release()
-			return nil, err
-		}
-		if v[0] == 0 {
-			return release, nil
-		}
-		release()
-		time.Sleep(time.Duration(v[1]))
-	}
-}
-
-// The naps of a communicator that waits for its turn.
-const (
-	minNap = 100 * time.Microsecond
-	maxNap = 100 * time.Millisecond
-)
 
 func (r *ranks) SplitNode() (*comm.Comm, error) {
 	r.calls++

@@ -31,7 +31,7 @@ type stream struct {
 type streamed struct {
 	mu    sync.Mutex
 	turn  sync.Cond
-	file  vfs.File
+	file  cellFile
 	users int   // workers that may use it
 	next  int64 // the first cell that no worker has taken
 	sunk  int64 // the cells before it are in the sink
@@ -91,6 +91,9 @@ func (p *Plan) stream(ctx context.Context, op string, flag int, jobs []job, t *t
 // work is one worker's part in file i.
 func (s *stream) work(w *worker, i, flag int, chunk func(s *stream, w *worker, i int) (more bool, err error)) {
 	name := s.jobs[i].called()
+	if s.p.drv.name() == MPIIO {
+		name = s.jobs[i].named()
+	}
 	open := waiting.Doing(s.ctx, "open", name)
 	entered := s.enter(i, flag)
 	open.End()
@@ -231,13 +234,13 @@ func (s *stream) pack(w *worker, src pack.Source, i int, r runs) (buf []byte, fi
 }
 
 // put writes bytes and, where they are to be durable, lets the disk begin.
-func (p *Plan) put(f vfs.File, b []byte, offset int64) error {
+func (p *Plan) put(f cellFile, b []byte, offset int64) error {
 	n, err := f.WriteAt(b, offset)
 	if err == nil && n != len(b) {
 		err = io.ErrShortWrite
 	}
-	if err == nil && p.opt.sync {
-		vfs.StartWriteBack(f, offset, int64(n))
+	if file, ok := f.(vfs.File); ok && err == nil && p.opt.sync {
+		vfs.StartWriteBack(file, offset, int64(n))
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/shm"
-	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
@@ -49,7 +48,7 @@ type windowCall struct {
 
 // openFile is a file that this rank writes or reads parts of.
 type openFile struct {
-	vfs.File
+	cellFile
 	base int64 // where the array begins
 	sum  sums
 }
@@ -278,7 +277,7 @@ func (w *windowCall) open(i int) (*openFile, error) {
 	if err != nil {
 		return nil, w.jobs[i].fail(w.op, err)
 	}
-	f := &openFile{File: file, base: w.jobs[i].Offset}
+	f := &openFile{cellFile: file, base: w.jobs[i].Offset}
 	w.tally.begin(&f.sum, w.p.FileSize())
 	w.files[i] = f
 	w.opened = append(w.opened, i)
@@ -335,7 +334,7 @@ func (p *Plan) windowWrite(ctx context.Context, jobs []WriteJob, t *tally) error
 		w.try(func() error {
 			return w.each(n, func(f *openFile, offset int64, b []byte) error {
 				f.sum.add(offset, b)
-				return p.put(f.File, b, f.base+offset)
+				return p.put(f.cellFile, b, f.base+offset)
 			})
 		})
 	}

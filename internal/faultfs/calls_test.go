@@ -34,6 +34,8 @@ type call struct {
 	long bool
 	// rare: a sample goes without it.
 	rare bool
+	// short: rows are cut among the ranks, and memory is too little for all of them at once.
+	short bool
 }
 
 func (c call) String() string { return c.name + ", " + c.driver.String() }
@@ -51,6 +53,7 @@ type world struct {
 	// The directory of a trial: as it is, and where calls fail.
 	real, dir string
 	driver    brick.Driver
+	short     bool
 	said      []string // what the calls returned
 	failures  int
 }
@@ -73,7 +76,12 @@ func (w *world) on0(f func() error) error {
 }
 
 func (w *world) options() []publish.Option {
-	return []publish.Option{publish.Bricks(brick.Using(w.driver)), publish.Logger(slog.New(slog.DiscardHandler))}
+	bricks := []brick.Option{brick.Using(w.driver)}
+	if w.short {
+		// Of the hints a library would make several rounds of a collective call.
+		bricks = append(bricks, brick.Staging(1200), brick.Hints(map[string]string{"cb_buffer_size": "1000"}))
+	}
+	return []publish.Option{publish.Bricks(bricks...), publish.Logger(slog.New(slog.DiscardHandler))}
 }
 
 func there(path string) bool {
@@ -100,6 +108,11 @@ func calls() (list []call) {
 			call{name: "LoadBundle", driver: d, before: saveOld, run: load},
 			call{name: "Service", driver: d, before: serviceBefore, run: service, long: true})
 	}
+	if mpi.Enabled {
+		list = append(list,
+			call{name: "SaveBundle, short", driver: brick.MPIIO, before: saveOld, run: save, short: true},
+			call{name: "LoadBundle, short", driver: brick.MPIIO, before: saveOld, run: load, short: true})
+	}
 	if h5.Enabled {
 		list = append(list, call{name: "Session", driver: brick.Auto, before: sessionBefore, run: session, long: true})
 		for n, d := range drivers {
@@ -112,7 +125,7 @@ func calls() (list []call) {
 // ---- SaveBundle ----
 
 func saveOld(w *world) error {
-	s, err := newSolver(w.c, 1)
+	s, err := newSolver(w, 1)
 	if err != nil {
 		return err
 	}
@@ -120,7 +133,7 @@ func saveOld(w *world) error {
 }
 
 func save(w *world) func() error {
-	s, err := newSolver(w.c, 2)
+	s, err := newSolver(w, 2)
 	if w.say("solver", err) != nil {
 		return func() error { return err }
 	}
@@ -170,7 +183,7 @@ func load(w *world) func() error {
 		_, err := publish.LoadBundle(w.ctx, w.c, path, publish.Request{Fields: s.named(), Method: "euler"}, w.options()...)
 		return err
 	}
-	s, err := newSolver(w.c, 9)
+	s, err := newSolver(w, 9)
 	if w.say("solver", err) != nil {
 		return func() error { return err }
 	}
@@ -235,7 +248,7 @@ func work(w *world, s *solver, steps int, accepted *int64) {
 }
 
 func serviceBefore(w *world) error {
-	s, err := newSolver(w.c, 0)
+	s, err := newSolver(w, 0)
 	if err != nil {
 		return err
 	}
@@ -248,7 +261,7 @@ func serviceBefore(w *world) error {
 
 func service(w *world) func() error {
 	accepted := int64(2)
-	s, err := newSolver(w.c, 0)
+	s, err := newSolver(w, 0)
 	if w.say("solver", err) == nil {
 		work(w, s, 3, &accepted)
 	}
@@ -287,7 +300,7 @@ func bundlesAreGood(w *world, increment int64) error {
 // and saves.
 func goesOn(w *world, accepted int64) error {
 	w.said, w.failures = nil, 0
-	s, err := newSolver(w.c, 0)
+	s, err := newSolver(w, 0)
 	if err != nil {
 		return err
 	}
@@ -376,7 +389,7 @@ func sessionBefore(w *world) error { return firstJob(w, plain) }
 
 // plain is a job of a run whose files hold the fields.
 func plain(w *world, limit int64, accepted *int64) bool {
-	s, err := newSolver(w.c, 0)
+	s, err := newSolver(w, 0)
 	return w.say("solver", err) == nil && steps(w, s, sessionConfig(w, s, limit), accepted)
 }
 
@@ -461,7 +474,7 @@ func sessionWithBundles(w *world) func() error { return secondJob(w, bundled) }
 
 // bundled is a job of a run whose checkpoints name bundles.
 func bundled(w *world, limit int64, accepted *int64) bool {
-	s, err := newSolver(w.c, 0)
+	s, err := newSolver(w, 0)
 	if w.say("solver", err) != nil {
 		return false
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/publish"
@@ -28,14 +27,20 @@ type solver struct {
 	results   int64
 }
 
-func newSolver(c *comm.Comm, increment int64) (*solver, error) {
-	decomposition, err := grid.Decompose(domain, c.Size())
+func newSolver(w *world, increment int64) (*solver, error) {
+	decomposition, err := grid.Decompose(domain, w.c.Size())
 	if err != nil {
 		return nil, err
 	}
+	box := decomposition.Box(w.c.Rank())
+	if w.short {
+		box = domain.Box()
+		box.Low[0] = domain.Size[0] * w.c.Rank() / w.c.Size()
+		box.Size[0] = domain.Size[0]*(w.c.Rank()+1)/w.c.Size() - box.Low[0]
+	}
 	s := new(solver)
 	for range ids {
-		f, err := field.New[float64](domain, decomposition.Box(c.Rank()), field.Halo(1))
+		f, err := field.New[float64](domain, box, field.Halo(1))
 		if err != nil {
 			return nil, err
 		}

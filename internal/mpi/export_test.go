@@ -17,3 +17,10 @@ func SetMultiple(multiple bool) bool {
 	library.multiple = multiple
 	return old
 }
+
+// SetMaxMove changes how much one call on a file moves, and gives what it was.
+func SetMaxMove(bytes int) int {
+	old := maxMove
+	maxMove = bytes
+	return old
+}

@@ -8,56 +8,35 @@ package mpi
 #include <string.h>
 
 // Ownership. A file call blocks until it has ended, so it may use the Go memory
-// it is given; nothing of MPI holds on to it after the return. Hints and views
-// are copied by MPI. MPI_File handles and datatypes are C values kept in Go.
+// it is given; nothing of MPI holds on to it after the return. Hints are copied by
+// MPI. MPI_File handles are C values kept in Go.
 
 static MPI_Info fs_no_info(void) { return MPI_INFO_NULL; }
-static MPI_Datatype fs_no_type(void) { return MPI_DATATYPE_NULL; }
 
 // fs_open makes errors of the open itself return, whatever the host program has
 // set for files that are not open yet.
-static int fs_open(MPI_Comm comm, const char *path, int writing, MPI_Info info, MPI_File *f) {
+static int fs_open(const char *path, int writing, MPI_Info info, MPI_File *f) {
 	MPI_Errhandler before;
 	int ec = MPI_File_get_errhandler(MPI_FILE_NULL, &before);
 	if (ec != MPI_SUCCESS) return ec;
 	MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
-	ec = MPI_File_open(comm, path, writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, info, f);
+	ec = MPI_File_open(MPI_COMM_SELF, path, writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, info, f);
 	MPI_File_set_errhandler(MPI_FILE_NULL, before);
 	if (before != MPI_ERRHANDLER_NULL) MPI_Errhandler_free(&before);
 	if (ec == MPI_SUCCESS) ec = MPI_File_set_errhandler(*f, MPI_ERRORS_RETURN);
 	return ec;
 }
 
-static int fs_element_type(int bytes, MPI_Datatype *type) {
-	int ec = MPI_Type_contiguous(bytes, MPI_BYTE, type);
-	return ec == MPI_SUCCESS ? MPI_Type_commit(type) : ec;
-}
-
-// Where the box is empty MPI allows no subarray; nothing will move there.
-static int fs_set_view(MPI_File f, MPI_Offset disp, MPI_Datatype element, int empty,
-		const int *global, const int *local, const int *start) {
-	MPI_Datatype box;
-	int ec;
-	if (empty) return MPI_File_set_view(f, disp, element, element, "native", MPI_INFO_NULL);
-	ec = MPI_Type_create_subarray(3, global, local, start, MPI_ORDER_FORTRAN, element, &box);
-	if (ec != MPI_SUCCESS) return ec;
-	ec = MPI_Type_commit(&box);
-	if (ec == MPI_SUCCESS) ec = MPI_File_set_view(f, disp, element, box, "native", MPI_INFO_NULL);
-	MPI_Type_free(&box);
-	return ec;
-}
-
-// fs_move calls the collective and says how many bytes moved, -1 if MPI can't.
-static int fs_move(MPI_File f, MPI_Offset at, void *buf, int n, MPI_Datatype element, int writing, long long *moved) {
+// fs_move makes the call and says how many bytes moved, -1 if MPI can't.
+static int fs_move(MPI_File f, MPI_Offset at, void *buf, int n, int writing, long long *moved) {
 	MPI_Status status;
 	MPI_Count bytes;
 	int ec;
-	// ROMIO leaves the status of an empty contribution as it was.
 	memset(&status, 0, sizeof status);
 	ec = MPI_Status_set_elements(&status, MPI_BYTE, 0);
 	if (ec != MPI_SUCCESS) return ec;
-	ec = writing ? MPI_File_write_at_all(f, at, buf, n, element, &status)
-	             : MPI_File_read_at_all(f, at, buf, n, element, &status);
+	ec = writing ? MPI_File_write_at(f, at, buf, n, MPI_BYTE, &status)
+	             : MPI_File_read_at(f, at, buf, n, MPI_BYTE, &status);
 	*moved = -1;
 	if (ec == MPI_SUCCESS && MPI_Get_elements_x(&status, MPI_BYTE, &bytes) == MPI_SUCCESS && bytes != MPI_UNDEFINED)
 		*moved = (long long)bytes;
@@ -68,9 +47,11 @@ import "C"
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -78,19 +59,24 @@ import (
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
-// File is a file that all ranks of a communicator have open. All its methods
-// but Hints are collective, and cannot be watched: callers agree before each
-// that every rank gets there with arguments that will do.
+// File is a file that this rank has open by itself. None of its calls waits for another
+// rank: in the libraries' collective calls on files, ranks wait for ever for one whose
+// open, read or write has failed. One goroutine at a time may use it.
 type File struct {
-	f        C.MPI_File
-	path     string
-	writing  bool
-	element  C.MPI_Datatype
-	elemSize int           // of element, 0 before SetView
-	release  func()        // what its name needs while it is open
-	hang     time.Duration // see SetHangLimit
-	rank     C.int
+	f       C.MPI_File
+	path    string
+	writing bool
+	release func()        // what its name needs while it is open
+	hang    time.Duration // see SetHangLimit
+	rank    C.int
 }
+
+// maxMove is the most bytes that one call on a file moves: above 2 GiB counts overflow
+// inside the libraries. A variable for tests.
+var maxMove = 1 << 30
+
+// selves guards MPI_COMM_SELF, on which opening and closing are collective calls.
+var selves sync.Mutex
 
 // watch ends the job if a call has not returned after the limit, of which time in which
 // the process was stopped is no part. The function that it returns ends the watch.
@@ -111,7 +97,7 @@ func watch(op, path string, limit time.Duration, rank C.int) (end func()) {
 }
 
 // OpenFile opens an existing file for writing or for reading, with hints for the
-// library's I/O. Collective; path, direction and hints are equal on all ranks.
+// library's I/O. It is not collective.
 func (c *Comm) OpenFile(path string, write bool, hints map[string]string) (*File, error) {
 	if c.dead != nil {
 		return nil, c.dead
@@ -119,6 +105,8 @@ func (c *Comm) OpenFile(path string, write bool, hints map[string]string) (*File
 	if path == "" || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("MPI_File_open %q: %w", path, syscall.EINVAL)
 	}
+	selves.Lock()
+	defer selves.Unlock()
 	enter()
 	defer leave()
 	info := C.fs_no_info()
@@ -136,13 +124,13 @@ func (c *Comm) OpenFile(path string, write bool, hints map[string]string) (*File
 	plain, release := libraryName(path)
 	name := C.CString(plain)
 	defer C.free(unsafe.Pointer(name))
-	f := &File{path: path, writing: write, element: C.fs_no_type(), release: release, hang: c.hang, rank: c.c.rank}
+	f := &File{path: path, writing: write, release: release, hang: c.hang, rank: c.c.rank}
 	var writing C.int
 	if write {
 		writing = 1
 	}
 	defer watch("MPI_File_open", path, c.hang, c.c.rank)()
-	if ec := C.fs_open(c.c.comm, name, writing, info, &f.f); ec != C.MPI_SUCCESS {
+	if ec := C.fs_open(name, writing, info, &f.f); ec != C.MPI_SUCCESS {
 		release()
 		return nil, failure("MPI_File_open "+path, ec)
 	}
@@ -163,96 +151,49 @@ func setHint(info C.MPI_Info, key, value string) error {
 	return nil
 }
 
-// SetView makes this rank see the box local at start of an array of size global,
-// x fastest, that begins disp bytes into the file; elements are elemSize bytes,
-// 8 or 16. An empty box sees the whole array and moves nothing. Collective.
-func (f *File) SetView(disp int64, elemSize int, global, local, start [3]int) error {
-	if elemSize != 8 && elemSize != 16 {
-		return fmt.Errorf("MPI_File_set_view %s: elements of %d bytes", f.path, elemSize)
-	}
-	var g, l, s [3]C.int
-	var empty C.int
-	for axis := range 3 {
-		if global[axis] < 1 || global[axis] > math.MaxInt32 || local[axis] < 0 || start[axis] < 0 || start[axis] > global[axis]-local[axis] {
-			return fmt.Errorf("MPI_File_set_view %s: box of %v at %v in %v", f.path, local, start, global)
-		}
-		if local[axis] == 0 {
-			empty = 1
-		}
-		g[axis], l[axis], s[axis] = C.int(global[axis]), C.int(local[axis]), C.int(start[axis])
-	}
-	enter()
-	defer leave()
-	if f.elemSize != elemSize {
-		if err := f.freeElement(); err != nil {
-			return err
-		}
-		if ec := C.fs_element_type(C.int(elemSize), &f.element); ec != C.MPI_SUCCESS {
-			return failure("MPI_Type_contiguous", ec)
-		}
-		f.elemSize = elemSize
-	}
-	defer watch("MPI_File_set_view", f.path, f.hang, f.rank)()
-	if ec := C.fs_set_view(f.f, C.MPI_Offset(disp), f.element, empty, &g[0], &l[0], &s[0]); ec != C.MPI_SUCCESS {
-		return failure("MPI_File_set_view "+f.path, ec)
-	}
-	return nil
+// WriteAt writes b from byte offset on.
+func (f *File) WriteAt(b []byte, offset int64) (n int, err error) {
+	return f.move("MPI_File_write_at", true, b, offset)
 }
 
-func (f *File) freeElement() error {
-	if f.elemSize == 0 {
-		return nil
-	}
-	f.elemSize = 0
-	if ec := C.MPI_Type_free(&f.element); ec != C.MPI_SUCCESS {
-		return failure("MPI_Type_free", ec)
-	}
-	return nil
+// ReadAt fills b from byte offset on. Not every library says that the file ended before:
+// check the size as well.
+func (f *File) ReadAt(b []byte, offset int64) (n int, err error) {
+	return f.move("MPI_File_read_at", false, b, offset)
 }
 
-// WriteAtAll writes buf, at most MaxRound bytes, from the element elemOffset of
-// this rank's view on. A rank may bring an empty buf. Collective.
-func (f *File) WriteAtAll(elemOffset int64, buf []byte, elemSize int) error {
-	return f.move("MPI_File_write_at_all", true, elemOffset, buf, elemSize)
-}
-
-// ReadAtAll fills buf, at most MaxRound bytes, from the element elemOffset of
-// this rank's view on. A rank may bring an empty buf. Reading past the file's
-// end is not detected by every library: check the size before. Collective.
-func (f *File) ReadAtAll(elemOffset int64, buf []byte, elemSize int) error {
-	return f.move("MPI_File_read_at_all", false, elemOffset, buf, elemSize)
-}
-
-func (f *File) move(call string, write bool, elemOffset int64, buf []byte, elemSize int) error {
+func (f *File) move(call string, write bool, b []byte, offset int64) (n int, err error) {
 	op := call + " " + f.path
 	switch {
 	case write != f.writing:
-		return fmt.Errorf("%s: the file is open for the other direction", op)
-	case elemSize == 0 || elemSize != f.elemSize:
-		return fmt.Errorf("%s: elements of %d bytes in a view of %d", op, elemSize, f.elemSize)
-	case len(buf)%elemSize != 0:
-		return fmt.Errorf("%s: %d bytes are not whole elements of %d", op, len(buf), elemSize)
-	case len(buf) > MaxRound:
-		return fmt.Errorf("%s: %d bytes in one round, more than %d", op, len(buf), MaxRound)
-	case elemOffset < 0:
-		return fmt.Errorf("%s: offset %d", op, elemOffset)
+		return 0, fmt.Errorf("%s: the file is open for the other direction", op)
+	case offset < 0 || offset > math.MaxInt64-int64(len(b)):
+		return 0, fmt.Errorf("%s: %d bytes at offset %d", op, len(b), offset)
 	}
 	var writing C.int
 	if write {
 		writing = 1
 	}
-	var moved C.longlong
 	enter()
 	defer leave()
 	defer watch(call, f.path, f.hang, f.rank)()
-	ec := C.fs_move(f.f, C.MPI_Offset(elemOffset), unsafe.Pointer(unsafe.SliceData(buf)), C.int(len(buf)/elemSize), f.element, writing, &moved)
-	if ec != C.MPI_SUCCESS {
-		return failure(op, ec)
+	for n < len(b) {
+		piece := b[n:min(len(b), n+maxMove)]
+		var moved C.longlong
+		ec := C.fs_move(f.f, C.MPI_Offset(offset+int64(n)), unsafe.Pointer(unsafe.SliceData(piece)), C.int(len(piece)), writing, &moved)
+		if ec != C.MPI_SUCCESS {
+			return n, failure(op, ec)
+		}
+		if int64(moved) != int64(len(piece)) {
+			n += int(max(0, moved))
+			if !write {
+				return n, fmt.Errorf("%s: moved %d of %d bytes: %w", op, n, len(b), io.ErrUnexpectedEOF)
+			}
+			return n, fmt.Errorf("%s: moved %d of %d bytes: %w", op, n, len(b), syscall.EIO)
+		}
+		n += len(piece)
 	}
-	if int64(moved) != int64(len(buf)) {
-		return fmt.Errorf("%s: moved %d of %d bytes: %w", op, int64(moved), len(buf), syscall.EIO)
-	}
-	return nil
+	return n, nil
 }
 
 // Hints are those in force, which may differ from those given.
@@ -289,15 +230,16 @@ func (f *File) Hints() (map[string]string, error) {
 	return hints, nil
 }
 
-// Close closes the file. It does not sync it. Collective.
+// Close closes the file. It does not sync it.
 func (f *File) Close() error {
+	selves.Lock()
+	defer selves.Unlock()
 	enter()
 	defer leave()
 	defer f.release()
-	typeErr := f.freeElement()
 	defer watch("MPI_File_close", f.path, f.hang, f.rank)()
 	if ec := C.MPI_File_close(&f.f); ec != C.MPI_SUCCESS {
 		return failure("MPI_File_close "+f.path, ec)
 	}
-	return typeErr
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -249,102 +250,52 @@ func TestHandles(t *testing.T) {
 	})
 }
 
-// box is the share of a rank along one axis; with more ranks than cells some are
-// empty.
-func share(n, ranks, rank int) (start, length int) {
-	start = n * rank / ranks
-	return start, n*(rank+1)/ranks - start
-}
-
-// element is the content of an element by its index in the global array.
-func element(index, elemSize int) []byte {
-	return bytes.Repeat([]byte(fmt.Sprintf("%08d", index)), elemSize/8)
-}
-
-// cells lists the global indices of a box, x fastest.
-func cells(global, local, start [3]int) []int {
-	var list []int
-	for k := range local[2] {
-		for j := range local[1] {
-			for i := range local[0] {
-				list = append(list, (start[2]+k)*global[1]*global[0]+(start[1]+j)*global[0]+start[0]+i)
-			}
-		}
-	}
-	return list
-}
-
+// Each rank writes pieces of a file by itself, and reads those of another one.
 func TestFiles(t *testing.T) {
 	cases := []struct {
-		name     string
-		global   [3]int
-		split    [2]int // axis along which the writers and the readers split
-		elemSize int
-		disp     int64
-		round    int    // elements that a rank moves at once
-		path     string // some are names that the libraries don't take
+		name  string
+		piece int    // bytes
+		most  int    // that one call of the library moves
+		path  string // some are names that the libraries don't take
 	}{
-		{"rows split, eight bytes", [3]int{5, 4, 3}, [2]int{0, 2}, 8, 0, 1000, "an array, ½"},
-		{"slabs, sixteen bytes", [3]int{3, 2, 7}, [2]int{2, 0}, 16, 0, 1000, "12:30:00/an array"},
-		{"in rounds of three behind a header", [3]int{4, 3, 5}, [2]int{1, 2}, 8, 24, 3, "an:array"},
-		{"sixteen bytes in rounds of one", [3]int{5, 1, 2}, [2]int{0, 1}, 16, 40, 1, strings.Repeat("d", 255) + "/" + strings.Repeat("e", 255) + "/an array"},
-		{"fewer planes than ranks", [3]int{6, 5, 2}, [2]int{2, 0}, 8, 0, 7, strings.Repeat("f", 255)},
-		{"one cell", [3]int{1, 1, 1}, [2]int{0, 0}, 8, 0, 1, "nfs:an array"},
+		{"bytes", 1, 1 << 20, "an array, ½"},
+		{"pieces of eight", 8, 1 << 20, "12:30:00/an array"},
+		{"a piece in three calls", 24, 10, "an:array"},
+		{"as many calls as bytes", 5, 1, strings.Repeat("d", 255) + "/" + strings.Repeat("e", 255) + "/an array"},
+		{"a long name", 7, 7, strings.Repeat("f", 255)},
+		{"what looks like a type", 16, 1 << 20, "nfs:an array"},
 	}
 	for _, component := range mpitest.Components() {
 		t.Run(component.Name, func(t *testing.T) {
-			mpitest.Run(t, []int{1, 2, 3, 4}, func(t *mpitest.T, cc *comm.Comm) {
+			mpitest.Run(t, []int{1, 2, 4}, func(t *mpitest.T, cc *comm.Comm) {
+				defer mpi.SetMaxMove(mpi.SetMaxMove(1 << 20))
 				for _, tc := range cases {
-					ctx := t.Context()
-					c := cc.Handle()
+					mpi.SetMaxMove(tc.most)
+					ctx, c := t.Context(), cc.Handle()
 					path := filepath.Join(t.TempDir(), tc.path)
-					total := tc.global[0] * tc.global[1] * tc.global[2]
-					var want []byte
-					want = append(want, bytes.Repeat([]byte{'h'}, int(tc.disp))...)
-					for i := range total {
-						want = append(want, element(i, tc.elemSize)...)
+					const pieces = 5
+					want := []byte("head")
+					for i := range pieces * c.Size() * tc.piece {
+						want = append(want, byte('a'+i%26))
 					}
 					var err error
 					if cc.Rank() == 0 {
-						blank := append(bytes.Repeat([]byte{'h'}, int(tc.disp)), make([]byte, total*tc.elemSize)...)
+						blank := append([]byte("head"), make([]byte, len(want)-4)...)
 						err = cmp.Or(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, blank, 0o600))
 					}
 					if err := cc.Agree(ctx, err); err != nil {
 						t.Fatal(err)
 					}
-					for pass, write := range []bool{true, false} {
-						start, local := [3]int{}, tc.global
-						axis := tc.split[pass]
-						start[axis], local[axis] = share(tc.global[axis], c.Size(), c.Rank())
-						mine := cells(tc.global, local, start)
-						buf := make([]byte, len(mine)*tc.elemSize)
-						if write {
-							for i, index := range mine {
-								copy(buf[i*tc.elemSize:], element(index, tc.elemSize))
-							}
-						}
-						rounds := []int64{int64((len(mine) + tc.round - 1) / tc.round)}
-						if err := cc.AllReduceInt64(ctx, comm.Max, rounds); err != nil {
-							t.Fatal(err)
-						}
+					// each opens the file and calls move for each piece of a rank.
+					each := func(write bool, rank int, move func(f *mpi.File, from, to int) (int, error)) {
 						f, err := c.OpenFile(path, write, nil)
 						if err != nil {
 							t.Fatal(err)
 						}
-						if err := f.SetView(tc.disp, tc.elemSize, tc.global, local, start); err != nil {
-							t.Fatal(err)
-						}
-						for round := range int(rounds[0]) {
-							from := min(round*tc.round, len(mine))
-							to := min(from+tc.round, len(mine))
-							piece := buf[from*tc.elemSize : to*tc.elemSize]
-							if write {
-								err = f.WriteAtAll(int64(from), piece, tc.elemSize)
-							} else {
-								err = f.ReadAtAll(int64(from), piece, tc.elemSize)
-							}
-							if err != nil {
-								t.Fatalf("%s: round %d: %v", tc.name, round, err)
+						for k := range pieces {
+							from := 4 + (k*c.Size()+rank)*tc.piece
+							if n, err := move(f, from, from+tc.piece); err != nil || n != tc.piece {
+								t.Fatalf("%s: piece %d: moved %d, %v", tc.name, k, n, err)
 							}
 						}
 						if err := f.Close(); err != nil {
@@ -353,18 +304,19 @@ func TestFiles(t *testing.T) {
 						if err := cc.Meet(ctx); err != nil {
 							t.Fatal(err)
 						}
-						if write {
-							if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-								t.Fatalf("%s: file is %q, %v, want %q", tc.name, got, err, want)
-							}
-							continue
-						}
-						for i, index := range mine {
-							if got := buf[i*tc.elemSize:][:tc.elemSize]; !bytes.Equal(got, element(index, tc.elemSize)) {
-								t.Fatalf("%s: element %d read as %q", tc.name, index, got)
-							}
-						}
 					}
+					each(true, c.Rank(), func(f *mpi.File, from, to int) (int, error) { return f.WriteAt(want[from:to], int64(from)) })
+					if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+						t.Fatalf("%s: file is %q, %v, want %q", tc.name, got, err, want)
+					}
+					each(false, (c.Rank()+1)%c.Size(), func(f *mpi.File, from, to int) (int, error) {
+						b := make([]byte, to-from)
+						n, err := f.ReadAt(b, int64(from))
+						if !bytes.Equal(b, want[from:to]) {
+							t.Errorf("%s: bytes %d to %d are %q", tc.name, from, to, b)
+						}
+						return n, err
+					})
 				}
 			}, component.Options...)
 		})
@@ -419,37 +371,16 @@ func TestFileErrors(t *testing.T) {
 				if component.Name != "ompio" && hints["cb_buffer_size"] != "1048576" {
 					t.Errorf("hints in force are %v", hints)
 				}
-				views := []struct {
-					name                 string
-					elemSize             int
-					global, local, start [3]int
-				}{
-					{"elements of 4 bytes", 4, [3]int{2, 2, 2}, [3]int{1, 1, 1}, [3]int{}},
-					{"an empty array", 8, [3]int{2, 0, 2}, [3]int{}, [3]int{}},
-					{"a box that ends outside", 8, [3]int{2, 2, 2}, [3]int{1, 1, 2}, [3]int{0, 0, 1}},
-					{"a box that begins outside", 8, [3]int{2, 2, 2}, [3]int{1, 1, 1}, [3]int{-1, 0, 0}},
-					{"an axis beyond 32 bits", 8, [3]int{1 << 31, 2, 2}, [3]int{1, 1, 1}, [3]int{}},
-				}
-				for _, tc := range views {
-					if err := f.SetView(0, tc.elemSize, tc.global, tc.local, tc.start); err == nil {
-						t.Errorf("view of %s is set", tc.name)
-					}
-				}
-				if err := f.SetView(0, 8, [3]int{2, 2, 2}, [3]int{2, 2, 1}, [3]int{0, 0, c.Rank()}); err != nil {
-					t.Fatal(err)
-				}
 				moves := []struct {
 					name string
-					call func() error
+					call func() (int, error)
 				}{
-					{"half an element", func() error { return f.WriteAtAll(0, make([]byte, 12), 8) }},
-					{"elements of another size", func() error { return f.WriteAtAll(0, make([]byte, 16), 16) }},
-					{"a negative offset", func() error { return f.WriteAtAll(-1, make([]byte, 8), 8) }},
-					{"the other direction", func() error { return f.ReadAtAll(0, make([]byte, 8), 8) }},
-					{"more than a round", func() error { return f.WriteAtAll(0, make([]byte, mpi.MaxRound+8), 8) }},
+					{"to a negative offset", func() (int, error) { return f.WriteAt(make([]byte, 8), -1) }},
+					{"past the largest offset", func() (int, error) { return f.WriteAt(make([]byte, 8), math.MaxInt64-3) }},
+					{"in the other direction", func() (int, error) { return f.ReadAt(make([]byte, 8), 0) }},
 				}
 				for _, tc := range moves {
-					if err := tc.call(); err == nil {
+					if _, err := tc.call(); err == nil {
 						t.Errorf("moved %s", tc.name)
 					}
 				}

@@ -13,7 +13,7 @@ const Enabled = false
 // Comm is a communicator. Without MPI there is none.
 type Comm struct{}
 
-// File is a collective file. Without MPI there is none.
+// File is an open file. Without MPI there is none.
 type File struct{}
 
 // Implementation names the MPI library.
@@ -39,9 +39,6 @@ func (c *Comm) Fortran() int { return 0 }
 
 // SetHangLimit has nothing to limit.
 func (c *Comm) SetHangLimit(d time.Duration) {}
-
-// TryFiles has no turns.
-func TryFiles() (release func(), began bool) { return func() {}, true }
 
 // Free fails.
 func (c *Comm) Free() error { return ErrUnavailable }
@@ -98,16 +95,11 @@ func (c *Comm) OpenFile(path string, write bool, hints map[string]string) (*File
 	return nil, ErrUnavailable
 }
 
-// SetView fails.
-func (f *File) SetView(disp int64, elemSize int, global, local, start [3]int) error {
-	return ErrUnavailable
-}
+// WriteAt fails.
+func (f *File) WriteAt(b []byte, offset int64) (n int, err error) { return 0, ErrUnavailable }
 
-// WriteAtAll fails.
-func (f *File) WriteAtAll(elemOffset int64, buf []byte, elemSize int) error { return ErrUnavailable }
-
-// ReadAtAll fails.
-func (f *File) ReadAtAll(elemOffset int64, buf []byte, elemSize int) error { return ErrUnavailable }
+// ReadAt fails.
+func (f *File) ReadAt(b []byte, offset int64) (n int, err error) { return 0, ErrUnavailable }
 
 // Hints fails.
 func (f *File) Hints() (map[string]string, error) { return nil, ErrUnavailable }

@@ -14,18 +14,11 @@ import (
 // calls take turns, and a turn begins on all ranks of a communicator or on none.
 var turn sync.Mutex
 
-// oneAtATime reports whether blocking calls of two communicators can keep each other from
-// ending. Calls on files can at any thread level: ROMIO, in MPICH and in Open MPI, holds a
-// lock in them.
-func oneAtATime(files bool) bool { return files || !library.multiple }
-
-// TryFiles begins this process's turn to call the methods of files, unless another
-// communicator has it. The ranks agree on the outcome before they go on; release ends
-// the turn, and that of a turn that didn't begin does nothing.
-func TryFiles() (release func(), began bool) { return tryTurn(true) }
-
-func tryTurn(files bool) (release func(), began bool) {
-	if !oneAtATime(files) {
+// tryTurn begins this process's turn, unless another communicator has it. The ranks agree
+// on the outcome before they go on; release ends the turn, and that of a turn that didn't
+// begin does nothing. Where any number of threads may call the library there are no turns.
+func tryTurn() (release func(), began bool) {
+	if library.multiple {
 		return func() {}, true
 	}
 	if !turn.TryLock() {
@@ -41,7 +34,7 @@ func (c *Comm) meet(limit time.Duration) (release func(), err error) {
 	defer enter()
 	const digest = 1
 	for {
-		release, began := tryTurn(false)
+		release, began := tryTurn()
 		message := []int64{0, rand.Int64N(int64(maxSleep))}
 		if !began {
 			message[0] = 1

@@ -17,10 +17,6 @@ const (
 // MessageWords is how many numbers one message of Exchange carries.
 const MessageWords = 61
 
-// MaxRound is the most bytes that one collective file call moves per rank. Above
-// 2 GiB counts overflow inside the libraries; callers go in rounds.
-const MaxRound = 1 << 30
-
 // implementation makes a name such as "openmpi 4.1.4" of a library's own words.
 func implementation(words string) string {
 	line, _, _ := strings.Cut(words, "\n")
