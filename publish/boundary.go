@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/fieldstone-io/fieldstone/internal/excerpt"
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 
 	"github.com/fieldstone-io/fieldstone/comm"
@@ -279,10 +281,10 @@ func readConfig(b Boundary) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	if err := checkJSON(config); err != nil {
+	if err := strictjson.Check(config); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return jsonValue{raw: bytes.TrimSpace(config)}.compact(), nil
+	return strictjson.Compact(config), nil
 }
 
 // readState returns nil for a condition without state.
@@ -294,10 +296,10 @@ func readState(ctx context.Context, c *comm.Comm, b Boundary) (json.RawMessage, 
 	if len(state) == 0 {
 		return nil, nil
 	}
-	if err := checkJSON(state); err != nil {
+	if err := strictjson.Check(state); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	state = jsonValue{raw: bytes.TrimSpace(state)}.compact()
+	state = strictjson.Compact(state)
 	if string(state) == "null" {
 		return nil, nil
 	}
@@ -305,11 +307,11 @@ func readState(ctx context.Context, c *comm.Comm, b Boundary) (json.RawMessage, 
 }
 
 // digest is that of the value, whatever its spelling. The text is one that
-// checkJSON took, or empty for null.
+// strictjson.Check took, or empty for null.
 func digest(text json.RawMessage) []byte {
 	canonical := "null"
 	if len(text) > 0 {
-		canonical = jsonValue{raw: bytes.TrimSpace(text)}.canonical()
+		canonical = strictjson.Canonical(text)
 	}
 	sum := sha256.Sum256([]byte(canonical))
 	return sum[:]
@@ -468,17 +470,17 @@ func compareBoundaries(records []BoundaryRecord, configs []json.RawMessage) erro
 	}
 	for i, config := range configs {
 		saved := records[i].Config
-		if err := checkJSON(saved); err != nil {
+		if err := strictjson.Check(saved); err != nil {
 			return boundaryError(i, fmt.Errorf("saved configuration: %w", err))
 		}
 		if state := records[i].State; len(state) > 0 {
-			if err := checkJSON(state); err != nil {
+			if err := strictjson.Check(state); err != nil {
 				return boundaryError(i, fmt.Errorf("saved state: %w", err))
 			}
 		}
-		if (jsonValue{raw: bytes.TrimSpace(saved)}).canonical() != (jsonValue{raw: config}).canonical() {
+		if strictjson.Canonical(saved) != strictjson.Canonical(config) {
 			return fmt.Errorf("%w: %w: boundary condition %d: the configuration of the bundle is %s, the solver's %s",
-				ErrMismatch, ErrBoundary, i, shortenTo(string(saved), 512), shortenTo(string(config), 512))
+				ErrMismatch, ErrBoundary, i, excerpt.Of(string(saved), 512, "..."), excerpt.Of(string(config), 512, "..."))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fieldstone-io/fieldstone/internal/excerpt"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -72,15 +73,4 @@ func fieldPath(id string) string {
 }
 
 // shorten keeps a hostile string from filling the log.
-func shorten(s string) string { return shortenTo(s, 64) }
-
-func shortenTo(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	n := most
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
-}
+func shorten(s string) string { return excerpt.Of(s, 64, "...") }

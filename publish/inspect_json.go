@@ -1,9 +1,10 @@
 package publish
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 )
 
 // SameJSON reports whether two JSON texts are equal as values, as configurations
@@ -12,9 +13,9 @@ import (
 // (strictly: UTF-8, no key twice in an object, at most 128 levels) is an error.
 func SameJSON(a, b json.RawMessage) (bool, error) {
 	for i, text := range []json.RawMessage{a, b} {
-		if err := checkJSON(text); err != nil {
+		if err := strictjson.Check(text); err != nil {
 			return false, fmt.Errorf("%s JSON text: %w", [...]string{"first", "second"}[i], err)
 		}
 	}
-	return jsonValue{raw: bytes.TrimSpace(a)}.canonical() == jsonValue{raw: bytes.TrimSpace(b)}.canonical(), nil
+	return strictjson.Canonical(a) == strictjson.Canonical(b), nil
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 )
 
 const (
@@ -182,13 +183,13 @@ func (m Metadata) Validate() error {
 		if len(r.Config) == 0 {
 			return badKey(key+keyConfig, "missing")
 		}
-		if err := checkJSON(r.Config); err != nil {
+		if err := strictjson.Check(r.Config); err != nil {
 			return badKey(key+keyConfig, "%v", err)
 		}
 		if len(r.State) == 0 {
 			continue
 		}
-		if err := checkJSON(r.State); err != nil {
+		if err := strictjson.Check(r.State); err != nil {
 			return badKey(key+keyState, "%v", err)
 		}
 	}
@@ -215,7 +216,7 @@ func (m Metadata) checkNonFinite(counts map[string]int64) error {
 		fields[id] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
-		key := join(keyWriter+"."+keyNonFinite, id)
+		key := strictjson.Join(keyWriter+"."+keyNonFinite, id)
 		// Those of a version 1 may not be known yet.
 		if !fields[id] && m.FormatVersion != 1 {
 			return badKey(key, "is not one of the fields")
@@ -443,13 +444,13 @@ func (e *metadataEncoder) string(s string) {
 	e.b.WriteByte('"')
 }
 
-// raw writes a JSON text that checkJSON has accepted, null for an empty one.
+// raw writes a JSON text that strictjson.Check has accepted, null for an empty one.
 func (e *metadataEncoder) raw(m json.RawMessage) {
 	if len(m) == 0 {
 		e.b.WriteString("null")
 		return
 	}
-	e.b.Write(jsonValue{raw: m}.compact())
+	e.b.Write(strictjson.Compact(m))
 }
 
 // UnmarshalJSON is [ParseMetadata].
@@ -473,9 +474,9 @@ func (m *Metadata) UnmarshalJSON(data []byte) error {
 // [ReadMetadata] fills it from the directory.
 func ParseMetadata(data []byte) (Metadata, error) {
 	m, err := parseMetadata(data)
-	var f *jsonFault
+	var f *strictjson.Error
 	if errors.As(err, &f) {
-		err = &MetadataError{Key: f.path, Reason: f.reason}
+		err = &MetadataError{Key: f.Path, Reason: f.Reason}
 	}
 	if err != nil {
 		return Metadata{}, err
@@ -488,11 +489,8 @@ func parseMetadata(data []byte) (Metadata, error) {
 	if len(data) > maxMetadataBytes {
 		return m, badKey("", "%d bytes of metadata, at most %d are read", len(data), maxMetadataBytes)
 	}
-	if err := checkJSONOf(data, maxMetadataStrings); err != nil {
-		return m, err
-	}
-	root := jsonObject{jsonValue: jsonValue{raw: bytes.TrimSpace(data)}}
-	if err := root.open(); err != nil {
+	root, err := parseObject(data, maxMetadataStrings)
+	if err != nil {
 		return m, err
 	}
 
@@ -501,7 +499,7 @@ func parseMetadata(data []byte) (Metadata, error) {
 	if err != nil {
 		return m, err
 	}
-	n, err := version.int()
+	n, err := version.Int()
 	if err != nil {
 		return m, err
 	}
@@ -555,32 +553,41 @@ func parseMetadata(data []byte) (Metadata, error) {
 
 // jsonObject is a value with its members.
 type jsonObject struct {
-	jsonValue
-	members map[string]jsonValue
+	strictjson.Value
+	members map[string]strictjson.Value
 }
 
-func (o *jsonObject) open() (err error) {
-	o.members, err = o.jsonValue.members()
-	return err
+// parseObject reads a text with at most so many keys and strings; 0 stands for any number.
+func parseObject(text []byte, most int) (jsonObject, error) {
+	v, err := strictjson.Parse(text, most)
+	if err != nil {
+		return jsonObject{}, err
+	}
+	return openObject(v)
 }
 
-func (o jsonObject) need(key string) (jsonValue, error) {
+func openObject(v strictjson.Value) (jsonObject, error) {
+	members, err := v.Members()
+	return jsonObject{v, members}, err
+}
+
+func (o jsonObject) need(key string) (strictjson.Value, error) {
 	v, ok := o.members[key]
 	if !ok {
-		return jsonValue{}, badKey(join(o.path, key), "missing")
+		return strictjson.Value{}, badKey(strictjson.Join(o.Path, key), "missing")
 	}
 	return v, nil
 }
 
 // optional returns the value of a key that may be missing, or null, which says the
 // same.
-func (o jsonObject) optional(key string) (jsonValue, bool) {
+func (o jsonObject) optional(key string) (strictjson.Value, bool) {
 	v, ok := o.members[key]
-	return v, ok && v.raw[0] != 'n'
+	return v, ok && !v.Null()
 }
 
 // inVersion2 returns the value of a key that is optional in version 1 only.
-func (o jsonObject) inVersion2(key string, version int) (jsonValue, bool) {
+func (o jsonObject) inVersion2(key string, version int) (strictjson.Value, bool) {
 	if version == 1 {
 		return o.optional(key)
 	}
@@ -592,7 +599,7 @@ func (o jsonObject) inVersion2(key string, version int) (jsonValue, bool) {
 type metadataDecoder struct{ err error }
 
 // decode applies f unless there was an error before.
-func decode[T any](d *metadataDecoder, v jsonValue, err error, f func(jsonValue) (T, error)) T {
+func decode[T any](d *metadataDecoder, v strictjson.Value, err error, f func(strictjson.Value) (T, error)) T {
 	var zero T
 	if d.err == nil {
 		d.err = err
@@ -608,34 +615,36 @@ func decode[T any](d *metadataDecoder, v jsonValue, err error, f func(jsonValue)
 	return t
 }
 
-func (d *metadataDecoder) float(v jsonValue, err error) float64 {
-	return decode(d, v, err, jsonValue.float)
+func (d *metadataDecoder) float(v strictjson.Value, err error) float64 {
+	return decode(d, v, err, strictjson.Value.Float)
 }
-func (d *metadataDecoder) int(v jsonValue, err error) int64 { return decode(d, v, err, jsonValue.int) }
-func (d *metadataDecoder) size(v jsonValue, err error) int  { return decode(d, v, err, jsonValue.size) }
-func (d *metadataDecoder) string(v jsonValue, err error) string {
-	return decode(d, v, err, jsonValue.string)
+func (d *metadataDecoder) int(v strictjson.Value, err error) int64 {
+	return decode(d, v, err, strictjson.Value.Int)
+}
+func (d *metadataDecoder) size(v strictjson.Value, err error) int {
+	return decode(d, v, err, strictjson.Value.Size)
+}
+func (d *metadataDecoder) string(v strictjson.Value, err error) string {
+	return decode(d, v, err, strictjson.Value.String)
 }
 
-func (d *metadataDecoder) bool(v jsonValue, err error) bool { return decode(d, v, err, jsonValue.bool) }
+func (d *metadataDecoder) bool(v strictjson.Value, err error) bool {
+	return decode(d, v, err, strictjson.Value.Bool)
+}
 
-func (d *metadataDecoder) object(v jsonValue, err error) jsonObject {
-	return decode(d, v, err, func(v jsonValue) (jsonObject, error) {
-		o := jsonObject{jsonValue: v}
-		err := o.open()
-		return o, err
-	})
+func (d *metadataDecoder) object(v strictjson.Value, err error) jsonObject {
+	return decode(d, v, err, openObject)
 }
 
 // triple decodes an array of exactly three elements.
-func triple[T any](d *metadataDecoder, v jsonValue, err error, what string, f func(jsonValue) (T, error)) [3]T {
-	return decode(d, v, err, func(v jsonValue) (t [3]T, err error) {
-		elements, err := v.elements("an array of 3 " + what)
+func triple[T any](d *metadataDecoder, v strictjson.Value, err error, what string, f func(strictjson.Value) (T, error)) [3]T {
+	return decode(d, v, err, func(v strictjson.Value) (t [3]T, err error) {
+		elements, err := v.Elements("an array of 3 " + what)
 		if err != nil {
 			return t, err
 		}
 		if len(elements) != len(t) {
-			return t, v.fault("want 3 %s, got %d", what, len(elements))
+			return t, v.Fault("want 3 %s, got %d", what, len(elements))
 		}
 		for i := range t {
 			if t[i], err = f(elements[i]); err != nil {
@@ -646,27 +655,27 @@ func triple[T any](d *metadataDecoder, v jsonValue, err error, what string, f fu
 	})
 }
 
-func (d *metadataDecoder) sizes(v jsonValue, err error) [3]int {
-	return triple(d, v, err, "integers", jsonValue.size)
+func (d *metadataDecoder) sizes(v strictjson.Value, err error) [3]int {
+	return triple(d, v, err, "integers", strictjson.Value.Size)
 }
 
-func (d *metadataDecoder) floats(v jsonValue, err error) [3]float64 {
-	return triple(d, v, err, "numbers", jsonValue.float)
+func (d *metadataDecoder) floats(v strictjson.Value, err error) [3]float64 {
+	return triple(d, v, err, "numbers", strictjson.Value.Float)
 }
 
-func (d *metadataDecoder) bools(v jsonValue, err error) [3]bool {
-	return triple(d, v, err, "booleans", jsonValue.bool)
+func (d *metadataDecoder) bools(v strictjson.Value, err error) [3]bool {
+	return triple(d, v, err, "booleans", strictjson.Value.Bool)
 }
 
-func (d *metadataDecoder) strings(v jsonValue) []string {
-	return decode(d, v, nil, func(v jsonValue) ([]string, error) {
-		elements, err := v.elements("an array of strings")
+func (d *metadataDecoder) strings(v strictjson.Value) []string {
+	return decode(d, v, nil, func(v strictjson.Value) ([]string, error) {
+		elements, err := v.Elements("an array of strings")
 		if err != nil {
 			return nil, err
 		}
 		list := make([]string, len(elements))
 		for i := range elements {
-			if list[i], err = elements[i].string(); err != nil {
+			if list[i], err = elements[i].String(); err != nil {
 				return nil, err
 			}
 		}
@@ -674,7 +683,7 @@ func (d *metadataDecoder) strings(v jsonValue) []string {
 	})
 }
 
-func (d *metadataDecoder) decomposition(v jsonValue) *Decomposition {
+func (d *metadataDecoder) decomposition(v strictjson.Value) *Decomposition {
 	o := d.object(v, nil)
 	if d.err != nil {
 		return nil
@@ -686,32 +695,32 @@ func (d *metadataDecoder) decomposition(v jsonValue) *Decomposition {
 	}
 }
 
-func (d *metadataDecoder) boundaries(v jsonValue) []BoundaryRecord {
-	return decode(d, v, nil, func(v jsonValue) ([]BoundaryRecord, error) {
-		elements, err := v.elements("an array")
+func (d *metadataDecoder) boundaries(v strictjson.Value) []BoundaryRecord {
+	return decode(d, v, nil, func(v strictjson.Value) ([]BoundaryRecord, error) {
+		elements, err := v.Elements("an array")
 		if err != nil {
 			return nil, err
 		}
 		records := make([]BoundaryRecord, len(elements))
 		for i, e := range elements {
-			o := jsonObject{jsonValue: e}
-			if err := o.open(); err != nil {
+			o, err := openObject(e)
+			if err != nil {
 				return nil, err
 			}
 			config, err := o.need(keyConfig)
 			if err != nil {
 				return nil, err
 			}
-			records[i].Config = config.compact()
+			records[i].Config = strictjson.Compact(config.Raw)
 			if state, ok := o.optional(keyState); ok {
-				records[i].State = state.compact()
+				records[i].State = strictjson.Compact(state.Raw)
 			}
 		}
 		return records, nil
 	})
 }
 
-func (d *metadataDecoder) writer(v jsonValue) *Writer {
+func (d *metadataDecoder) writer(v strictjson.Value) *Writer {
 	o := d.object(v, nil)
 	if d.err != nil {
 		return nil
@@ -721,14 +730,14 @@ func (d *metadataDecoder) writer(v jsonValue) *Writer {
 		w.Version = d.string(v, nil)
 	}
 	if v, ok := o.optional(keyCreated); ok {
-		w.Created = decode(d, v, nil, func(v jsonValue) (time.Time, error) {
-			s, err := v.string()
+		w.Created = decode(d, v, nil, func(v strictjson.Value) (time.Time, error) {
+			s, err := v.String()
 			if err != nil {
 				return time.Time{}, err
 			}
 			t, err := time.Parse(time.RFC3339Nano, s)
 			if err != nil {
-				return time.Time{}, v.fault("%q is not a time by RFC 3339", shorten(s))
+				return time.Time{}, v.Fault("%q is not a time by RFC 3339", shorten(s))
 			}
 			return t.UTC(), nil
 		})

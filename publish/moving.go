@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -284,11 +283,8 @@ func parseMovingState(state json.RawMessage) (s movingState, err error) {
 	if len(state) == 0 || string(state) == "null" {
 		return s, errors.New("the saved state of the front is missing")
 	}
-	if err := checkJSON(state); err != nil {
-		return s, fmt.Errorf("saved state: %w", err)
-	}
-	o := jsonObject{jsonValue: jsonValue{raw: bytes.TrimSpace(state)}}
-	if err := o.open(); err != nil {
+	o, err := parseObject(state, 0)
+	if err != nil {
 		return s, fmt.Errorf("saved state: %w", err)
 	}
 	var d metadataDecoder

@@ -14,6 +14,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/internal/onedir"
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 	"github.com/fieldstone-io/fieldstone/pack"
@@ -514,7 +515,7 @@ func encodeSidecar(v any, limit int) (text []byte, err error) {
 	if text = append(text, '\n'); len(text) > limit {
 		return nil, fmt.Errorf("sidecar: %d bytes of JSON, at most %d are read", len(text), limit)
 	}
-	if err := checkJSON(text); err != nil {
+	if err := strictjson.Check(text); err != nil {
 		return nil, fmt.Errorf("sidecar: %w", err)
 	}
 	return text, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/internal/owner"
 	"github.com/fieldstone-io/fieldstone/internal/signals"
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 )
 
 // Latest as Config.RestartFrom restarts from the newest bundle that verifies.
@@ -81,7 +82,7 @@ type CheckpointConfig struct {
 // one is missing, is left alone too, and [NewService] warns of it.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
-	if err := checkJSON(data); err != nil {
+	if err := strictjson.Check(data); err != nil {
 		return c, fmt.Errorf("configuration: %w", err)
 	}
 	var top map[string]json.RawMessage

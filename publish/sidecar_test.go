@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -64,7 +65,7 @@ func TestASidecarKeepsNumbersThatJSONDoesNotHave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkJSON(file); err != nil {
+	if err := strictjson.Check(file); err != nil {
 		t.Errorf("the file is no JSON: %v\n%s", err, file)
 	}
 	for _, want := range []string{`"last_error": "Infinity"`, `"single": "-Infinity"`, `"Inner": "NaN"`, `"step": 0.1`, `2.5e-33`, `7.10001e-33`} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/brick"
 	"github.com/fieldstone-io/fieldstone/comm"
+	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -167,7 +168,7 @@ func TestASidecarThatCouldNotBeReadIsRefused(t *testing.T) {
 		want    string
 	}{
 		"panics":            {panicking{}, "no paper"},
-		"too deeply nested": {nested(maxJSONDepth + 1), "sidecar"},
+		"too deeply nested": {nested(strictjson.MaxDepth + 1), "sidecar"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := newFS(t)

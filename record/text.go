@@ -7,7 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/fieldstone-io/fieldstone/internal/excerpt"
 )
 
 // shownElements is how many elements of an array or a list String shows.
@@ -192,15 +193,7 @@ func count(n int, what string) string {
 
 // shorten cuts a string to what fits a message.
 func shorten(s string) string {
-	const limit = 48
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit
-	for cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return excerpt.Of(s, 48, "…")
 }
 
 // appendFloat appends the shortest text that parses back to the same float of the

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fieldstone-io/fieldstone/internal/excerpt"
 	"github.com/fieldstone-io/fieldstone/publish"
 	"github.com/rivo/uniseg"
 )
@@ -127,13 +128,7 @@ func humanSize(n int64) string {
 
 // shortened keeps a text in a table to a length that fits there.
 func shortened(s string) string {
-	const most = 60
-	for i := range s {
-		if i >= most {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return excerpt.Of(s, 60, "…")
 }
 
 // count is a number with the noun in the right number.
