@@ -148,7 +148,7 @@ func sumRange(ctx context.Context, fsys vfs.FS, j job, size, low, high int64, af
 		}
 		piece := buf[:min(int64(len(buf)), high-at)]
 		step := waiting.Doing(ctx, "read", j.called())
-		err := readFull(f, piece, j.Offset+at)
+		err := vfs.ReadFull(f, piece, j.Offset+at)
 		step.End()
 		if err != nil {
 			return err

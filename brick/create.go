@@ -129,7 +129,7 @@ func (p *Plan) findMark(j job, nonce *onedir.Nonce) error {
 	}
 	found := make([]byte, p.markSize())
 	if err = hasSize(f, j, p.FileSize()); err == nil {
-		err = readFull(f, found, j.Offset)
+		err = vfs.ReadFull(f, found, j.Offset)
 	}
 	if err == nil && string(found) != string(nonce[:len(found)]) {
 		err = errOther

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
 var (
@@ -138,11 +139,4 @@ func also(err, then error) error {
 	return fmt.Errorf("%w (then %w)", err, then)
 }
 
-// cancelled is the context's error, with its cause if that is another one.
-func cancelled(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
-}
+func cancelled(ctx context.Context) error { return waiting.Cancelled(ctx) }

@@ -2,7 +2,6 @@ package brick
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -257,7 +256,7 @@ func (p *Plan) streamRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 			return false, err
 		}
 		err = r.each(first, int64(len(buf))/r.elem, func(offset, from, to int64) error {
-			return readFull(f.file, buf[from:to], s.jobs[i].Offset+offset)
+			return vfs.ReadFull(f.file, buf[from:to], s.jobs[i].Offset+offset)
 		})
 		if err == nil {
 			err = s.sink(w, jobs[i].Sink, i, r, buf, first)
@@ -295,17 +294,4 @@ func (s *stream) sink(w *worker, to Sink, i int, r runs, buf []byte, first int64
 	f.sunk = first + int64(len(buf)/s.p.elem.Size())
 	f.turn.Broadcast()
 	return nil
-}
-
-// readFull fills buf. The end of the file is an error here: the size was right
-// before.
-func readFull(f io.ReaderAt, buf []byte, offset int64) error {
-	n, err := f.ReadAt(buf, offset)
-	switch {
-	case n == len(buf):
-		return nil
-	case err == io.EOF || err == nil:
-		return fmt.Errorf("the file ends at byte %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
-	}
-	return err
 }

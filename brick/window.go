@@ -351,7 +351,7 @@ func (p *Plan) windowRead(ctx context.Context, jobs []ReadJob, t *tally) error {
 				// Into memory of this rank's own first: the system would have to get the
 				// window's from the caches of other cores.
 				own := p.staging.Bytes[:len(b)]
-				if err := readFull(f, own, f.base+offset); err != nil {
+				if err := vfs.ReadFull(f, own, f.base+offset); err != nil {
 					return err
 				}
 				f.sum.add(offset, own)

@@ -241,7 +241,7 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 		return errors.Join(err, fmt.Errorf("agree: %w", ErrFreed))
 	}
 	if err == nil {
-		err = cancelled(ctx)
+		err = waiting.Cancelled(ctx)
 	}
 	if err != nil {
 		message[0] = int64(c.size - c.rank)
@@ -272,15 +272,6 @@ func (c *Comm) agreeOn(op string, ctx context.Context, err error, message []int6
 		agreed.cause = err
 	}
 	return agreed
-}
-
-// cancelled is the context's error, with its cause if that is another one.
-func cancelled(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 // unreached keeps the rank's own error beside that of the failed agreement, except

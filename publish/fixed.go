@@ -8,6 +8,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 )
 
 // Fixed is a boundary condition without state: a constant value beyond one side
@@ -39,7 +40,7 @@ func NewFixed(config FixedConfig) (*Fixed, error) {
 	if !sides[config.Side] {
 		return nil, fmt.Errorf("fixed boundary: side %q is not low or high", config.Side)
 	}
-	if !finite(config.Value) {
+	if !nonfinite.Finite(config.Value) {
 		return nil, fmt.Errorf("fixed boundary: value %v is not finite", config.Value)
 	}
 	return &Fixed{config}, nil

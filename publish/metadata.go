@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 )
 
@@ -157,7 +158,7 @@ func (m Metadata) Validate() error {
 	default:
 		return unknownVersion(int64(m.FormatVersion))
 	}
-	if !finite(m.AcceptedTime) {
+	if !nonfinite.Finite(m.AcceptedTime) {
 		return badKey(keyTime, "%v is not finite", m.AcceptedTime)
 	}
 	if m.AcceptedIncrement < 0 {
@@ -236,12 +237,12 @@ func (m Metadata) checkDomain() error {
 		}
 	}
 	for a, v := range d.Origin {
-		if !finite(v) {
+		if !nonfinite.Finite(v) {
 			return badKey(fmt.Sprintf("%s.%s[%d]", keyDomain, keyOrigin, a), "%v is not finite", v)
 		}
 	}
 	for a, v := range d.Spacing {
-		if !finite(v) || v <= 0 {
+		if !nonfinite.Finite(v) || v <= 0 {
 			return badKey(fmt.Sprintf("%s.%s[%d]", keyDomain, keySpacing, a), "%v, must be finite and greater than 0", v)
 		}
 	}
@@ -254,8 +255,6 @@ func (m Metadata) checkDomain() error {
 	}
 	return nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func unknownVersion(v int64) error {
 	return &MetadataError{

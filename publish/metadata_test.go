@@ -17,6 +17,7 @@ import (
 
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/internal/excerpt"
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 	"github.com/fieldstone-io/fieldstone/internal/strictjson"
 )
 
@@ -446,7 +447,7 @@ func TestMetadataIsJSONOfOtherPackages(t *testing.T) {
 func anyFloat(label string) *rapid.Generator[float64] {
 	return rapid.Custom(func(t *rapid.T) float64 {
 		v := math.Float64frombits(rapid.Uint64().Draw(t, label))
-		if !finite(v) {
+		if !nonfinite.Finite(v) {
 			return rapid.Float64().Draw(t, label)
 		}
 		return v

@@ -10,6 +10,7 @@ import (
 	"github.com/fieldstone-io/fieldstone/comm"
 	"github.com/fieldstone-io/fieldstone/field"
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
@@ -75,9 +76,9 @@ func NewMoving(domain grid.Domain, config MovingConfig) (*Moving, error) {
 	}
 	n := domain.Size[0]
 	switch {
-	case !finite(config.Level):
+	case !nonfinite.Finite(config.Level):
 		return nil, fmt.Errorf("moving boundary: level %v is not finite", config.Level)
-	case !finite(config.Value) || config.Value >= config.Level:
+	case !nonfinite.Finite(config.Value) || config.Value >= config.Level:
 		return nil, fmt.Errorf("moving boundary: value %v is not finite and below the level %v", config.Value, config.Level)
 	case config.Start < 0 || config.Start >= n:
 		return nil, fmt.Errorf("moving boundary: start %d is not one of %d columns", config.Start, n)
@@ -197,7 +198,7 @@ func (b *Moving) Advance(ctx context.Context, c *comm.Comm) error {
 	if ahead < b.config.Level {
 		fraction = (here - b.config.Level) / (here - ahead)
 	}
-	if !finite(fraction) {
+	if !nonfinite.Finite(fraction) {
 		fraction = 0
 	}
 	s.XPos = max(s.XPos, b.position(s.Idx, fraction))

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/pack"
 )
 
@@ -66,7 +67,7 @@ func (b *Bundle) ReadBox(id string, box grid.Box, dst []float64) error {
 				buffer = make([]byte, readBuffer)
 			}
 			span := buffer[:(end-start)*8]
-			if err = readFull(f, span, start*8); err == nil {
+			if err = vfs.ReadFull(f, span, start*8); err == nil {
 				for j := range n {
 					from := (r.offset(i+j) - start) * 8
 					decodeCells(cells[j*r.length:(j+1)*r.length], span[from:])
@@ -118,7 +119,7 @@ func readCells(f io.ReaderAt, first int64, dst []float64) error {
 	for len(dst) > 0 {
 		piece := dst[:min(len(dst), readBuffer/8)]
 		raw := pack.Bytes(piece)
-		if err := readFull(f, raw, first*8); err != nil {
+		if err := vfs.ReadFull(f, raw, first*8); err != nil {
 			return err
 		}
 		decodeCells(piece, raw)
@@ -134,18 +135,6 @@ func decodeCells(dst []float64, raw []byte) {
 	for i := range dst {
 		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-}
-
-// readFull fills p. The end of the file is an error.
-func readFull(f io.ReaderAt, p []byte, offset int64) error {
-	n, err := f.ReadAt(p, offset)
-	switch {
-	case n == len(p):
-		return nil
-	case err == nil || errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // readFault tells damage from other errors of reading.

@@ -73,32 +73,12 @@ func (d checkpoints) steps() ([]int64, error) {
 // makeDir makes the directory with its parents, each synced into its own parent.
 // One that exists is synced too: whoever made it may have been killed before.
 func (d checkpoints) makeDir(dir string) error {
-	parent := filepath.Dir(dir)
-	info, err := d.o.fs.Stat(dir)
-	switch {
-	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s is not a directory", dir)
-	case err == nil:
-		if err := d.o.fs.SyncDir(parent); err != nil {
+	return vfs.MakeDir(d.o.fs, dir, func(dir string) {
+		if err := d.o.fs.SyncDir(filepath.Dir(dir)); err != nil {
 			// Its parent may well be closed to us.
 			d.o.log.Warn("the entry of a directory can't be synced", "directory", dir, "error", err)
 		}
-		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	if parent != dir {
-		if err := d.makeDir(parent); err != nil {
-			return err
-		}
-	}
-	if err := d.o.fs.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := vfs.CheckLink(d.o.fs, dir); err != nil {
-		return err
-	}
-	return d.o.fs.SyncDir(parent)
+	})
 }
 
 // clean removes the leftovers of dead publications and removals. A lock that is

@@ -90,7 +90,7 @@ func (b *Bundle) stream(ctx context.Context, f io.ReaderAt, file string, size in
 			return err
 		}
 		piece := buffer[:min(int64(len(buffer)), size-at)]
-		if err := readFull(f, piece, at); err != nil {
+		if err := vfs.ReadFull(f, piece, at); err != nil {
 			return b.readFault(file, err)
 		}
 		use(piece)

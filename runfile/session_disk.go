@@ -74,7 +74,7 @@ func (d *disk) lock() (func() error, error) {
 		return nil, d.lost
 	}
 	if !d.made {
-		if err := makeDirectory(d.fsys, filepath.Clean(d.dir)); err != nil {
+		if err := vfs.MakeDir(d.fsys, filepath.Clean(d.dir), nil); err != nil {
 			return nil, err
 		}
 		if err := owner.Writable(d.fsys, d.dir); err != nil {
@@ -91,30 +91,6 @@ func (d *disk) lock() (func() error, error) {
 		return nil, err
 	}
 	return l.Release, nil
-}
-
-// makeDirectory makes a directory and those above it, durably.
-func makeDirectory(fsys vfs.FS, dir string) error {
-	info, err := fsys.Stat(dir)
-	switch {
-	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s is no directory", dir)
-	case err == nil, !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	parent := filepath.Dir(dir)
-	if parent != dir {
-		if err := makeDirectory(fsys, parent); err != nil {
-			return err
-		}
-	}
-	if err := fsys.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := vfs.CheckLink(fsys, dir); err != nil {
-		return err
-	}
-	return fsys.SyncDir(parent)
 }
 
 // segments has the paths as the caller would give them, as all that is shown.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 	"github.com/fieldstone-io/fieldstone/internal/samerun"
 )
 
@@ -154,7 +155,7 @@ func (c *comparison) add(a, b []byte) {
 		}
 		c.differing++
 		ulp := ulpDistance(x, y)
-		if !finite(x) || !finite(y) {
+		if !nonfinite.Finite(x) || !nonfinite.Finite(y) {
 			c.nonFinite++
 			c.farULP = max(c.farULP, ulp)
 			continue
@@ -180,5 +181,3 @@ func (c *comparison) distance() distance {
 	}
 	return distance{maxAbs: math.Inf(1), rms: math.Inf(1), maxULP: max(c.maxULP, c.farULP)}
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

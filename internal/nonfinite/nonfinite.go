@@ -5,6 +5,7 @@ package nonfinite
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -112,3 +113,6 @@ func Risen(before, now map[string]int64) map[string]int64 {
 	}
 	return risen
 }
+
+// Finite reports whether a number is neither NaN nor infinite.
+func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

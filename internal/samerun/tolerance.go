@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 )
 
 // A Tolerance is how far two numbers may be apart. Both parts are finite and at least 0.
@@ -44,7 +46,7 @@ func (t Tolerance) Within(a, b float64) bool {
 	switch {
 	case a == b || math.IsNaN(a) && math.IsNaN(b):
 		return true
-	case !finite(a) || !finite(b):
+	case !nonfinite.Finite(a) || !nonfinite.Finite(b):
 		return false
 	}
 	d, m := math.Abs(a-b), max(math.Abs(a), math.Abs(b))
@@ -68,8 +70,6 @@ func relative(a, b float64) float64 {
 	}
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // Maxima are what some pairs of numbers are apart at most, with the places P of these.
 type Maxima[P any] struct {
 	Tolerance Tolerance
@@ -86,7 +86,7 @@ func (m *Maxima[P]) Add(a, b float64, at P) bool {
 	if !within {
 		m.Beyond++
 	}
-	if !finite(a) || !finite(b) {
+	if !nonfinite.Finite(a) || !nonfinite.Finite(b) {
 		if !within {
 			m.NonFinite++
 		}

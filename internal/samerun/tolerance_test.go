@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 )
 
 func TestWithin(t *testing.T) {
@@ -60,7 +62,7 @@ func TestWithinIsSymmetric(t *testing.T) {
 		if large := (Tolerance{small.Absolute, math.MaxFloat64}); small.Within(a, b) && !large.Within(a, b) {
 			t.Errorf("%v and %v are within %v, not within %v", a, b, small, large)
 		}
-		if r := relative(a, b); finite(a) && finite(b) && !(r >= 0 && r <= 2) {
+		if r := relative(a, b); nonfinite.Finite(a) && nonfinite.Finite(b) && !(r >= 0 && r <= 2) {
 			t.Errorf("%v and %v are %v apart", a, b, r)
 		}
 	})

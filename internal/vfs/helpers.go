@@ -199,3 +199,46 @@ func CheckLink(fsys FS, name string) error {
 	}
 	return nil
 }
+
+// ReadFull fills p from an offset of a file on. The end of the file is an error, which wraps
+// io.ErrUnexpectedEOF.
+func ReadFull(f io.ReaderAt, p []byte, offset int64) error {
+	n, err := f.ReadAt(p, offset)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return fmt.Errorf("the file ends at byte %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// MakeDir makes a directory with its parents, each synced into its own parent. For the last
+// one on the way that exists it calls exists, unless that is nil.
+func MakeDir(fsys FS, dir string, exists func(dir string)) error {
+	info, err := fsys.Stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is not a directory", dir)
+	case err == nil:
+		if exists != nil {
+			exists(dir)
+		}
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := MakeDir(fsys, parent, exists); err != nil {
+			return err
+		}
+	}
+	if err := fsys.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := CheckLink(fsys, dir); err != nil {
+		return err
+	}
+	return fsys.SyncDir(parent)
+}

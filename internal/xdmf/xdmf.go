@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fieldstone-io/fieldstone/internal/nonfinite"
 )
 
 // A Series is what one .xmf file describes: a field or several at one or more
@@ -156,17 +157,17 @@ func (s Step) check() error {
 	if err := checkText(s.Name); err != nil {
 		return fmt.Errorf("name: %w", err)
 	}
-	if !finite(s.Time) {
+	if !nonfinite.Finite(s.Time) {
 		return fmt.Errorf("time is %v", s.Time)
 	}
 	for a := range 3 {
 		if s.Size[a] <= 0 {
 			return fmt.Errorf("size along %c is %d, want 1 or more", "xyz"[a], s.Size[a])
 		}
-		if !finite(s.Origin[a]) {
+		if !nonfinite.Finite(s.Origin[a]) {
 			return fmt.Errorf("origin along %c is %v", "xyz"[a], s.Origin[a])
 		}
-		if !finite(s.Spacing[a]) || s.Spacing[a] <= 0 {
+		if !nonfinite.Finite(s.Spacing[a]) || s.Spacing[a] <= 0 {
 			return fmt.Errorf("spacing along %c is %v, want a finite number above 0", "xyz"[a], s.Spacing[a])
 		}
 	}
@@ -234,8 +235,6 @@ func (a Array) checkSlab() error {
 	}
 	return nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // number is the shortest text that reads back as v.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
