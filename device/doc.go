@@ -53,5 +53,5 @@
 // order. A backend whose driver keeps a current context for each OS thread
 // makes its own one current for the time of a call and restores what was
 // current before, so it neither disturbs nor depends on the solver's use of
-// the thread.
+// the thread. Calls in a row can share that, see [Holder].
 package device

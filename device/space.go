@@ -45,10 +45,10 @@ type Space interface {
 
 	// WrapStream returns a stream that somebody else made on this device, by
 	// the driver's own handle. Its Close leaves the stream alone. Handle 0 is the
-	// default stream, which all threads share. CUDA and HIP have handles for it
-	// (1) and for a default stream of each OS thread (2): the former is taken,
-	// the latter is ErrInvalid, as goroutines move between threads. A program that
-	// is built with default streams for each thread uses 0 as well: work there
+	// default stream, which all threads share. CUDA, and newer versions of HIP, have
+	// another handle for it, 1, and one for the default stream of the calling OS
+	// thread, 2, which is ErrInvalid, as goroutines move between threads. A program
+	// that is built with default streams for each thread uses 0 as well: work there
 	// runs after what is queued on those, and they wait for it.
 	WrapStream(handle uintptr) (Stream, error)
 

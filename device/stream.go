@@ -57,9 +57,9 @@ type Stream interface {
 	Close() error
 }
 
-// Event stands for a point in a stream's queue. Once that stream is closed nobody may ask
-// for the event or wait for it until it is recorded anew, which CUDA allows, and HIP answers
-// with memory that it has given back; to close it is right.
+// Event stands for a point in a stream's queue. Once that stream is closed the event can
+// only be closed, or recorded on another one: CUDA would allow more, HIP's runtime would
+// follow a pointer to memory that it has given back.
 type Event interface {
 	// Query reports, without waiting, whether the work that the event stands
 	// for has been run. An event that was never recorded has.

@@ -37,6 +37,8 @@
 // Copies run asynchronously from and to host memory that is pinned: by
 // AllocateHost or RegisterHost of any space of the kind, or by the solver in the
 // driver. Copies from and to other host memory are over when the call returns.
+// That holds too where the device reaches all memory of the host by itself: memory is
+// pinned that was allocated or registered for it.
 //
 // # Modules
 //
