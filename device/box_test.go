@@ -16,8 +16,7 @@ type launches struct {
 }
 
 type launched struct {
-	dst, src     device.Ptr
-	first, count int64
+	dst, src, first, count int64
 }
 
 type named struct{ device.Space }
@@ -29,7 +28,7 @@ func (*launches) Space() device.Space { return named{} }
 func (l *launches) Launch(_ device.Kernel, c device.LaunchConfig, args *device.Args) error {
 	b := args.Bytes()
 	word := func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
-	n := launched{device.Ptr(word(0)), device.Ptr(word(1)), word(2), word(3)}
+	n := launched{word(0), word(1), word(2), word(3)}
 	l.list = append(l.list, n)
 	if threads := uint64(c.Grid[0]) * uint64(c.Block[0]); threads >= 1<<32 || c.Grid[0]*device.BoxCells < int(n.count) || (c.Grid[0]-1)*device.BoxCells >= int(n.count) {
 		return errors.New("the number of threads is wrong")
@@ -47,7 +46,7 @@ func TestLaunchBoxInParts(t *testing.T) {
 	const array, packed = 1 << 44, 1 << 45
 	for _, tt := range []struct {
 		kernel   device.BoxKernel
-		dst, src device.Ptr
+		dst, src int64
 		count    int64
 		want     []launched
 	}{
@@ -62,7 +61,7 @@ func TestLaunchBoxInParts(t *testing.T) {
 	} {
 		var s launches
 		r := device.BoxRange{First: 5, Count: tt.count, NX: 1 << 20, NY: 1 << 20, SY: 1 << 20, SZ: 1 << 40}
-		if err := device.LaunchBox(&s, boxKernel(tt.kernel), tt.dst, tt.src, r); err != nil {
+		if err := device.LaunchBox(&s, boxKernel(tt.kernel), device.Ptr(tt.dst), device.Ptr(tt.src), r); err != nil {
 			t.Errorf("%s, %d cells: %v", tt.kernel, tt.count, err)
 		}
 		if !slices.Equal(s.list, tt.want) {
