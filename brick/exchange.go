@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/fieldstone-io/fieldstone/grid"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/internal/waiting"
 )
 
@@ -374,7 +375,7 @@ func (p *Plan) exchangeRead(ctx context.Context, jobs []ReadJob, t *tally) error
 				if err := x.open(q.file, os.O_RDONLY); err != nil {
 					return err
 				}
-				return readFull(x.file, x.slot[:slot.cells()*r.elem], x.jobs[q.file].Offset+slot.first*r.elem)
+				return vfs.ReadFull(x.file, x.slot[:slot.cells()*r.elem], x.jobs[q.file].Offset+slot.first*r.elem)
 			})
 		}
 		err := q.partners(func(to, from int) error {
