@@ -53,7 +53,13 @@ build: deps
 deps:
 	@scripts/deps
 
-test: deps test-go $(if $(filter x86_64,$(shell uname -m)),test-386) test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
+# Part by part, with the time that each takes.
+TEST_PARTS := test-go $(if $(filter x86_64,$(shell uname -m)),test-386) test-race test-hdf5 test-mumax test-device-check test-openmpi test-mpich
+test: deps
+	@for part in $(TEST_PARTS); do \
+		TIMEFORMAT="== $$part: %0R s, CPU %0U s and %0S s in the system"; \
+		time $(MAKE) --no-print-directory $$part || exit; \
+	done
 
 # The loop of a developer; see docs/testing.md.
 check:
