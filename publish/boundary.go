@@ -309,11 +309,10 @@ func readState(ctx context.Context, c *comm.Comm, b Boundary) (json.RawMessage, 
 // digest is that of the value, whatever its spelling. The text is one that
 // strictjson.Check took, or empty for null.
 func digest(text json.RawMessage) []byte {
-	canonical := "null"
-	if len(text) > 0 {
-		canonical = strictjson.Canonical(text)
+	if len(text) == 0 {
+		text = json.RawMessage("null")
 	}
-	sum := sha256.Sum256([]byte(canonical))
+	sum := sha256.Sum256([]byte(strictjson.Canonical(text)))
 	return sum[:]
 }
 
