@@ -36,6 +36,27 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // Is makes the error match ErrDamaged.
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
+// BundleError is an error about a bundle that can't be judged: at its path is none, or
+// its metadata are of an unknown version.
+type BundleError struct {
+	// Bundle is the path of the bundle, File the path of the file in it that is the
+	// reason, with slashes; empty where it is the bundle as a whole.
+	Bundle, File string
+	// Err is the reason: it wraps [ErrNotABundle] or [ErrVersion].
+	Err error
+}
+
+func (e *BundleError) Error() string {
+	path := e.Bundle
+	if e.File != "" {
+		path = filepath.Join(path, filepath.FromSlash(e.File))
+	}
+	return path + ": " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *BundleError) Unwrap() error { return e.Err }
+
 // Info is what can be seen of a bundle without reading its fields.
 type Info struct {
 	// Metadata are those of the bundle. They are zero if metadata.json couldn't
@@ -62,8 +83,8 @@ type Info struct {
 //
 // The error is a [*DamageError] for a bundle in which something doesn't fit; it
 // matches [ErrNotABundle] where there is no bundle, [ErrVersion] for one of an
-// unknown format version, and [fs.ErrNotExist] where there is nothing. Info has
-// what could be read nevertheless.
+// unknown format version, both as a [*BundleError], and [fs.ErrNotExist] where there
+// is nothing. Info has what could be read nevertheless.
 func Inspect(dir string) (Info, error) {
 	s, err := readStructure(vfs.OS, dir)
 	return s.info, err
@@ -254,11 +275,11 @@ func readMetadata(fsys vfs.FS, dir string) (Metadata, []byte, error) {
 		return Metadata{}, nil, err
 	}
 	if !info.IsDir() {
-		return Metadata{}, nil, fmt.Errorf("%s: %w: not a directory", dir, ErrNotABundle)
+		return Metadata{}, nil, &BundleError{dir, "", fmt.Errorf("%w: not a directory", ErrNotABundle)}
 	}
 	data, err := readSmall(fsys, dir, metadataFile, maxMetadataBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Metadata{}, nil, fmt.Errorf("%s: %w: no %s", dir, ErrNotABundle, metadataFile)
+		return Metadata{}, nil, &BundleError{dir, "", fmt.Errorf("%w: no %s", ErrNotABundle, metadataFile)}
 	}
 	if err != nil {
 		return Metadata{}, nil, err
@@ -267,7 +288,7 @@ func readMetadata(fsys vfs.FS, dir string) (Metadata, []byte, error) {
 	switch {
 	case errors.Is(err, ErrVersion):
 		// Nothing is wrong with the file.
-		return Metadata{}, data, fmt.Errorf("%s: %w", filepath.Join(dir, metadataFile), err)
+		return Metadata{}, data, &BundleError{dir, metadataFile, err}
 	case err != nil:
 		return Metadata{}, data, &DamageError{dir, metadataFile, err.Error(), err}
 	}

@@ -47,7 +47,7 @@ func VerifyOnOpen(ctx context.Context) OpenOption {
 }
 
 // OpenBundle opens the bundle at path for reading, without MPI. It makes the
-// checks of [Inspect], with the same errors, and reads the sidecar; fields are
+// checks of [Inspect], whose errors it wraps once, and reads the sidecar; fields are
 // opened when they are first read. The caller closes the bundle.
 func OpenBundle(path string, opts ...OpenOption) (*Bundle, error) {
 	o := openOptions{fsys: vfs.OS}

@@ -316,11 +316,11 @@ func readSummary(f *h5.File, of root) (s Summary, err error) {
 	}
 	for _, c := range s.counts() {
 		if *c.n, err = orElse(intAt, r, c.key, missing); err != nil {
-			return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
+			return s, ofFile(f.Name(), path, err)
 		}
 	}
 	if s.WallTime, err = orElse(floatAt, r, "wall_time", float64(missing)); err != nil {
-		return s, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
+		return s, ofFile(f.Name(), path, err)
 	}
 	return s, nil
 }

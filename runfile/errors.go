@@ -41,10 +41,71 @@ var (
 	ErrInput = errors.New("invalid input")
 )
 
+// A FileError is an error about a file of a run. The functions of this package that read,
+// write and judge such files return it, within others that say what was being done, where
+// the content of a file or a call of the HDF5 library is the reason: find it with
+// [errors.As]. On ranks other than the one that met it, a [Session] has the text, the
+// errno and the errors of this package that it wraps.
+type FileError struct {
+	File string
+	// Object is the path of an object in the file, such as "unknowns/phi", and empty where
+	// the error is about the file as a whole, or an attribute of its root.
+	Object string
+	// Err is the reason, without the file and the object. It wraps one of the errors of
+	// this package, if one of them fits, or the system's.
+	Err error
+}
+
+// Error returns the file, the object and the reason.
+func (e *FileError) Error() string {
+	if e.Object == "" {
+		return e.File + ": " + e.Err.Error()
+	}
+	return e.File + ": " + e.Object + ": " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// ofFile is an error about an object of a file.
+func ofFile(file, object string, err error) error { return &FileError{file, object, err} }
+
 // in is an error about an object of a file.
 func in(file, object string, sentinel error, format string, args ...any) error {
-	if object != "" {
-		file += ": " + object
+	return ofFile(file, object, fmt.Errorf("%w: %s", sentinel, fmt.Sprintf(format, args...)))
+}
+
+// located makes sure that a [FileError] is found in an error: that of a call of the library
+// names the file and the object in its own way. The text stays.
+func located(err error) error {
+	var e *h5.Error
+	if err == nil || errors.As(err, new(*FileError)) || !errors.As(err, &e) {
+		return err
 	}
-	return fmt.Errorf("%s: %w: %s", file, sentinel, fmt.Sprintf(format, args...))
+	object, cause := e.Object, e.Err
+	if e.Attribute != "" {
+		cause = fmt.Errorf("attribute %q: %w", e.Attribute, cause)
+	}
+	if object == "/" {
+		object, cause = "", fmt.Errorf("/: %w", cause)
+	}
+	return &libraryError{err, &FileError{e.File, object, cause}}
+}
+
+// A libraryError is an error of the library as this package returns it.
+type libraryError struct {
+	error
+	at *FileError
+}
+
+// Unwrap returns the error as it was.
+func (e *libraryError) Unwrap() error { return e.error }
+
+// As finds the FileError.
+func (e *libraryError) As(target any) bool {
+	to, ok := target.(**FileError)
+	if ok {
+		*to = e.at
+	}
+	return ok
 }

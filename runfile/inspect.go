@@ -123,7 +123,7 @@ func look(ctx context.Context, path string, values bool, opts []Option) (*Info, 
 	i := &inspector{Info: &Info{File: path}, values: values}
 	o, err := newOptions(opts)
 	if err != nil {
-		return i.Info, nil, fmt.Errorf("%s: %w", path, err)
+		return i.Info, nil, ofFile(path, "", err)
 	}
 	i.o = o
 	if err := ctx.Err(); err != nil {
@@ -136,7 +136,10 @@ func look(ctx context.Context, path string, values bool, opts []Option) (*Info, 
 	if err != nil && !cannotJudge(err) {
 		i.faults, err = append(i.faults, err), nil
 	}
-	return i.Info, i.faults, err
+	for n, fault := range i.faults {
+		i.faults[n] = located(fault)
+	}
+	return i.Info, i.faults, located(err)
 }
 
 // cannotJudge tells what is wrong with the means from what is wrong with the file.

@@ -485,8 +485,9 @@ func TestHostileFilesHaveFaults(t *testing.T) {
 			t.Errorf("%s: %v", file, faults)
 		}
 		for _, f := range faults {
-			if !strings.Contains(f.Error(), file) {
-				t.Errorf("%v does not name %s", f, file)
+			var named *FileError
+			if !errors.As(f, &named) || named.File != file || named.Object == "" && !errors.Is(f, h5.ErrFormat) {
+				t.Errorf("%v: found %+v", f, named)
 			}
 		}
 	}

@@ -97,9 +97,9 @@ func writeFile(path string, write func(f *h5.File) error) error {
 func makeFile(path string, write func(f *h5.File) error) error {
 	f, err := h5.Create(path)
 	if err != nil {
-		return noDirectory(vfs.OS, path, err)
+		return located(noDirectory(vfs.OS, path, err))
 	}
-	return closeAfter(f, write(f))
+	return located(closeAfter(f, write(f)))
 }
 
 // closeAfter closes a file after a change, of which err is the error. Close repeats the first
@@ -135,9 +135,9 @@ func complete(f *h5.File) error {
 func change(path string, do func(f *h5.File) error) error {
 	f, err := h5.OpenReadWrite(path)
 	if err != nil {
-		return err
+		return located(err)
 	}
-	return closeAfter(f, do(f))
+	return located(closeAfter(f, do(f)))
 }
 
 // temporary is where a file is before it has its name. A run has one writer, so the
@@ -205,7 +205,7 @@ func touch(fsys vfs.FS, name string) error {
 // for it, where one is.
 func noDirectory(fsys vfs.FS, name string, err error) error {
 	if named := vfs.NoDir(fsys, name, err); named != err {
-		return fmt.Errorf("%s: %w", name, named)
+		return ofFile(name, "", named)
 	}
 	return err
 }
@@ -278,13 +278,13 @@ func withFile(ctx context.Context, path string, use func(f *h5.File, r root) err
 	}
 	f, err := h5.Open(path)
 	if err != nil {
-		return err
+		return located(err)
 	}
 	r, err := readRoot(f)
 	if err == nil {
 		err = use(f, r)
 	}
-	return errors.Join(err, f.Close())
+	return located(errors.Join(err, f.Close()))
 }
 
 // readRoot refuses files that aren't those of a run, or not of a version that is

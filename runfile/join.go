@@ -13,6 +13,20 @@ import (
 // ErrNotOneRun says that files are not the segments of one run, in order.
 var ErrNotOneRun = errors.New("not the segments of one run")
 
+// A JoinError says why a file doesn't go on from another one. It matches [ErrNotOneRun].
+type JoinError struct {
+	First, Second string // the files
+	Err           error
+}
+
+// Error returns the files and the reason.
+func (e *JoinError) Error() string {
+	return fmt.Sprintf("join %s and %s: %v", e.First, e.Second, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *JoinError) Unwrap() error { return e.Err }
+
 // unknownHash is what other writers have for a hash that they don't know.
 const unknownHash = "unknown"
 
@@ -84,14 +98,23 @@ func until(times []float64, last float64) int {
 	return n
 }
 
+// optional is nil for what a record doesn't have.
 func optional[T any](v T, err error) (*T, error) {
 	switch {
 	case errors.Is(err, record.ErrMissing):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("settings: %w", err)
+		return nil, err
 	}
 	return &v, nil
+}
+
+// ofSettings says that an error is one of the settings, where no file is named.
+func ofSettings(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("settings: %w", err)
 }
 
 // join makes one solution of the segments of a run in order, each a part from one
@@ -107,7 +130,7 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 	}
 	first, err := segmentOfPart(parts[0])
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", joined.Files[0], err)
+		return nil, ofFile(joined.Files[0], "settings", err)
 	}
 	before := first
 	own := 0 // attempts in joined that are not of the last part
@@ -115,7 +138,7 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 		a := parts[i]
 		seg, err := segmentOfPart(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Files[0], err)
+			return nil, ofFile(b.Files[0], "settings", err)
 		}
 		if err := follows(a, b, before, seg); err != nil {
 			return nil, err
@@ -141,7 +164,7 @@ func join(parts []*Solution, warn func(string)) (*Solution, error) {
 
 // refuse is an error about two files.
 func refuse(a, b *Solution, format string, args ...any) error {
-	return fmt.Errorf("join %s and %s: %w: %s", a.Files[0], b.Files[0], ErrNotOneRun, fmt.Sprintf(format, args...))
+	return &JoinError{a.Files[0], b.Files[0], fmt.Errorf("%w: %s", ErrNotOneRun, fmt.Sprintf(format, args...))}
 }
 
 // follows checks what the settings of two parts say of each other.
@@ -342,8 +365,7 @@ func (s *Solution) sameUpdates(a, b *Solution) error {
 func increasing(s *Solution) error {
 	for i := 1; i < len(s.Times); i++ {
 		if s.Times[i] <= s.Times[i-1] {
-			return fmt.Errorf("%s: %w: the saved times are not increasing: %v s is followed by %v s",
-				s.Files[0], ErrNotOneRun, s.Times[i-1], s.Times[i])
+			return in(s.Files[0], "", ErrNotOneRun, "the saved times are not increasing: %v s is followed by %v s", s.Times[i-1], s.Times[i])
 		}
 	}
 	return nil

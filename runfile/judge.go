@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/internal/vfs"
 )
 
@@ -34,7 +35,7 @@ func (e segmentGone) Unwrap() error { return e.error }
 func judge(ctx context.Context, path string, opts []Option) (*Info, []error, error) {
 	o, err := newOptions(opts)
 	if err != nil {
-		return &Info{File: path}, nil, fmt.Errorf("%s: %w", path, err)
+		return &Info{File: path}, nil, ofFile(path, "", err)
 	}
 	i, faults, err := judgeAlone(ctx, path, !o.noValues, opts)
 	if err != nil {
@@ -133,8 +134,8 @@ func (k *Checkpoint) misfit(file string, segments []Segment, look func(Segment) 
 	if err1 == nil && err2 == nil && there != "" && wrote != there {
 		// One that has written a checkpoint would have its own.
 		if written, err := i.Settings.Bool("segment/checkpoint_written"); err == nil && !written {
-			return fmt.Errorf("%w: %w", in(file, "checkpoint/segment", ErrMismatch, "it is %d, but %s is of the session %s, this of %s",
-				k.Segment, path, there, orNone(wrote)), errOverwritten)
+			return ofFile(file, "checkpoint/segment", fmt.Errorf("%w: it is %d, but %s is of the session %s, this of %s: %w",
+				ErrMismatch, k.Segment, path, there, orNone(wrote), errOverwritten))
 		}
 		return other("is of the session %s, this of %s", there, orNone(wrote))
 	}
@@ -210,7 +211,7 @@ func (k *Checkpoint) lostBundles(fsys vfs.FS, dir, work string) (faults []error)
 			known[path] = err
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: checkpoint/bundles/%s: the bundle %s: %w", k.File, name, path, err))
+			faults = append(faults, ofFile(k.File, h5.Join("checkpoint/bundles", name), fmt.Errorf("the bundle %s: %w", path, err)))
 		}
 	}
 	return faults

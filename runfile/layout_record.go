@@ -144,7 +144,7 @@ func readLayout(f *h5.File, warn func(string), sums *storedSums) (*Layout, map[s
 	}
 	l, units, err := layoutOf(rec)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: layout: %w", f.Name(), err)
+		return nil, nil, ofFile(f.Name(), "layout", err)
 	}
 	return l, units, nil
 }

@@ -298,7 +298,7 @@ func readSaved(ctx context.Context, f *h5.File, r root, o *options) (*Checkpoint
 	}
 	seg, err := segmentOfPart(s)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, ofFile(f.Name(), "settings", err)
 	}
 	k.SavedCount = number + 1
 	if seg.savedBefore != nil {

@@ -2,7 +2,6 @@ package runfile
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
@@ -271,7 +270,7 @@ func (r *recordReader) record(path string, n *node, name string) (record.Record,
 func (r *recordReader) build(path string, b *record.Builder) (record.Record, error) {
 	built, err := b.Build()
 	if err != nil {
-		return built, fmt.Errorf("%s: %s: %w", r.file.Name(), path, err)
+		return built, ofFile(r.file.Name(), path, err)
 	}
 	return built, nil
 }
@@ -448,7 +447,7 @@ func (r *recordReader) texts(path string) ([]string, error) {
 func (r *recordReader) valueOf(path string, v any) (record.Value, error) {
 	value, err := record.ValueOf(v)
 	if err != nil {
-		return value, fmt.Errorf("%s: %s: %w", r.file.Name(), path, err)
+		return value, ofFile(r.file.Name(), path, err)
 	}
 	return value, nil
 }
@@ -530,7 +529,7 @@ func readNumbers[T interface {
 	}
 	a, err := record.NewArray(data, shape...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
+		return nil, ofFile(f.Name(), path, err)
 	}
 	return a, nil
 }
@@ -547,7 +546,7 @@ func readBool(f *h5.File, path string) (any, error) {
 	}
 	a, err := record.NewArray(bytesOf(data), shape...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", f.Name(), path, err)
+		return nil, ofFile(f.Name(), path, err)
 	}
 	return a, nil
 }

@@ -473,7 +473,7 @@ func wasSaved(from *Checkpoint) (bool, error) {
 	}
 	times, err := optional(floatsAt(from.Settings, "time/save_times"))
 	if err != nil || times == nil {
-		return true, err
+		return true, ofSettings(err)
 	}
 	return slices.Contains(*times, from.Time), nil
 }
@@ -484,7 +484,7 @@ func (s *Session) describeOrigin(from *Checkpoint) error {
 	for path, to := range map[string]*string{"code/commit": &o.previousCommit, "setup_hash": &o.previousHash} {
 		text, err := optional(textAt(from.Settings, path))
 		if err != nil {
-			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, err)
+			return fmt.Errorf("%w from %s: %w", ErrResume, from.File, ofSettings(err))
 		}
 		if text != nil {
 			*to = *text

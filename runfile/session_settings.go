@@ -116,7 +116,7 @@ func named(settings record.Record) (record.Record, error) {
 func sessionOf(settings record.Record) (string, error) {
 	name, err := optional(settings.Text("environment/" + sessionKey))
 	if err != nil || name == nil {
-		return "", err
+		return "", ofSettings(err)
 	}
 	return *name, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/fieldstone-io/fieldstone/record"
 )
 
@@ -63,7 +64,7 @@ func Faults(ctx context.Context, path string, opts ...Option) (*Info, []error, e
 func checkHashes(file string, settings record.Record) (checked int, wrong []error) {
 	check := func(section string, err error) {
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: settings/%s: %w", file, section, err))
+			wrong = append(wrong, ofFile(file, h5.Join("settings", section), err))
 			return
 		}
 		checked++

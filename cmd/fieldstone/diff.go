@@ -268,8 +268,8 @@ func (a *app) diff(ctx context.Context, pathA, pathB string, o diffOptions) erro
 }
 
 func openBundles(pathA, pathB string) (x, y *publish.Bundle, errA, errB error) {
-	x, errA = publish.OpenBundle(pathA)
-	y, errB = publish.OpenBundle(pathB)
+	x, errA = openBundle(pathA)
+	y, errB = openBundle(pathB)
 	return x, y, errA, errB
 }
 

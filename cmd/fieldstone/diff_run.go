@@ -149,7 +149,10 @@ func (a *app) compareRuns(ctx context.Context, x, y *runSide, o diffOptions) (*r
 	parts, err := samerun.Parts(ctx, x.Side, y.Side, samerun.Options{Tolerance: o.tolerance, Quick: o.quiet, Progress: bar.add})
 	bar.end()
 	if err != nil {
-		return nil, errors.New(withoutOperation(err))
+		if f, ok := errors.AsType[*runfile.FileError](err); ok {
+			err = fmt.Errorf("read field: %w", f)
+		}
+		return nil, err
 	}
 	d.Equal = !o.metadata || d.Setup.State == sideEqual
 	for i := range parts {

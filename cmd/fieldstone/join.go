@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fieldstone-io/fieldstone/grid"
 	"github.com/fieldstone-io/fieldstone/runfile"
@@ -143,17 +142,27 @@ func (a *app) refused(ctx context.Context, command string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := strings.Replace(withoutOperation(err), runfile.ErrNotRunFile.Error(), errNeither.Error(), 1)
-	for _, operation := range []string{"read output: ", "outline: ", "join "} {
-		if len(text) > len(operation) && text[:len(operation)] == operation {
-			text = text[len(operation):]
-		}
-	}
-	a.complain("%s: %s", command, text)
+	a.complain("%s: %s", command, refusal(err))
 	if errors.Is(err, runfile.ErrNotOneRun) || errors.Is(err, runfile.ErrChecksum) {
 		return statusError(statusBad)
 	}
 	return statusError(statusFailed)
+}
+
+// refusal is the text of an error about one or two of several files, without what was done
+// with them.
+func refusal(err error) string {
+	if two, ok := errors.AsType[*runfile.JoinError](err); ok {
+		return fmt.Sprintf("%s and %s: %v", two.First, two.Second, two.Err)
+	}
+	one, ok := errors.AsType[*runfile.FileError](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case errors.Is(err, runfile.ErrNotRunFile):
+		return fmt.Sprintf("%s: %v: %s", one.File, errNeither, foreignReason)
+	}
+	return one.Error()
 }
 
 // writeJoined writes the file, and reads it again before it gets its name.

@@ -279,6 +279,16 @@ func bundlesAt(path string) (bundles []*entry, directory bool, err error) {
 	return slices.DeleteFunc(entries, func(e *entry) bool { return e.kind != kindBundle }), true, nil
 }
 
+// openBundle opens a bundle. Of an error the reason is returned: the command says what it
+// was doing.
+func openBundle(path string) (*publish.Bundle, error) {
+	b, err := publish.OpenBundle(path)
+	if err != nil {
+		return nil, cmp.Or(errors.Unwrap(err), err)
+	}
+	return b, nil
+}
+
 func bundleEntry(path string) *entry {
 	e := &entry{name: path, path: path, kind: kindBundle, step: -1}
 	e.inspect()

@@ -118,7 +118,7 @@ func (a *app) verifyEntry(ctx context.Context, e *entry) error {
 	}
 	bar := a.start("verify "+e.name, e.info.Bytes)
 	defer bar.end()
-	b, err := publish.OpenBundle(e.path)
+	b, err := openBundle(e.path)
 	if err == nil {
 		defer b.Close()
 		var seen int64

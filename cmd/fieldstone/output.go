@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fieldstone-io/fieldstone/internal/excerpt"
+	"github.com/fieldstone-io/fieldstone/internal/vfs"
 	"github.com/fieldstone-io/fieldstone/publish"
 	"github.com/rivo/uniseg"
 )
@@ -26,6 +27,14 @@ func reason(path string, err error) string {
 	if errors.As(err, &damage) && samePath(damage.Bundle, path) {
 		return damage.File + ": " + damage.Reason
 	}
+	var bundle *publish.BundleError
+	if errors.As(err, &bundle) && samePath(bundle.Bundle, path) {
+		return inFile(bundle.File, bundle.Err)
+	}
+	var link *vfs.DeadLink
+	if errors.As(err, &link) && samePath(link.Name, path) {
+		return link.Reason()
+	}
 	var cause *fs.PathError
 	if errors.As(err, &cause) && samePath(cause.Path, path) {
 		return nothingAt(path, cause.Err)
@@ -35,14 +44,15 @@ func reason(path string, err error) string {
 			return within + ": " + cause.Err.Error()
 		}
 	}
-	text := strings.TrimPrefix(err.Error(), "open bundle: ")
-	for _, prefix := range []string{path, filepath.Clean(path)} {
-		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			text = strings.TrimLeft(rest, string(filepath.Separator)+": ")
-			break
-		}
+	return err.Error()
+}
+
+// inFile is an error of a file, or of an object in one, which may have no name.
+func inFile(name string, err error) string {
+	if name == "" {
+		return err.Error()
 	}
-	return text
+	return name + ": " + err.Error()
 }
 
 func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }

@@ -133,22 +133,33 @@ func completeRunFiles(most int) cobra.CompletionFunc {
 // runReason is the text of an error about a run file without the operation and the
 // path, which the caller names.
 func runReason(path string, err error) string {
+	f := newRunFault(path, err)
+	if f.Object == "" {
+		return f.Reason
+	}
+	return f.Object + ": " + f.Reason
+}
+
+// newRunFault is an error about a run file as an object of it and a reason.
+func newRunFault(path string, err error) runFault {
 	if errors.Is(err, runfile.ErrNoHDF5) {
-		return errNoHDF5.Error()
+		return runFault{Reason: errNoHDF5.Error()}
 	}
-	var p *fs.PathError
-	if errors.As(err, &p) && samePath(p.Path, path) {
-		return nothingAt(path, p.Err)
-	}
-	text := err.Error()
-	if _, rest, ok := strings.Cut(text, path+": "); ok {
-		text = rest
+	if p, ok := errors.AsType[*fs.PathError](err); ok && samePath(p.Path, path) {
+		return runFault{Reason: nothingAt(path, p.Err)}
 	}
 	if isForeign(path, err) {
-		text = fmt.Sprintf("%v (it is an HDF5 file, but %s)", errNeither, strings.TrimPrefix(text, runfile.ErrNotRunFile.Error()+": "))
+		return runFault{Reason: fmt.Sprintf("%v (it is an HDF5 file, but %s)", errNeither, foreignReason)}
 	}
-	return text
+	if f, ok := errors.AsType[*runfile.FileError](err); ok && samePath(f.File, path) {
+		return runFault{f.Object, f.Err.Error()}
+	}
+	return runFault{Reason: err.Error()}
 }
+
+// foreignReason is why a file is none of a run, as errors that match
+// [runfile.ErrNotRunFile] have it.
+const foreignReason = "it has no attribute format_version"
 
 // isForeign reports whether an error says that an HDF5 file is none of a run. What has
 // the name of one is a damaged one.
@@ -164,24 +175,6 @@ func (a *app) reportRun(command, path string, err error) {
 // warnRun makes a warning of the package a line on standard error.
 func (a *app) warnRun(command string) runfile.Option {
 	return runfile.Warn(func(text string) { a.complain("%s: warning: %s", command, text) })
-}
-
-// objects are what the root of a run file holds.
-var objects = []string{"settings", "layout", "time", "unknowns", "solver_statistics", "update_states", "checkpoint", "checksums", "non_finite"}
-
-// scales are its dimension scales, apart from the numbers behind some.
-var scales = []string{"x", "y", "z", "r", "component"}
-
-// splitObject splits the text of an error into the object of the file, if it names
-// one, and the rest.
-func splitObject(text string) (object, rest string) {
-	object, rest, ok := strings.Cut(text, ": ")
-	root, _, _ := strings.Cut(object, "/")
-	scale, _, _ := strings.Cut(root, "_")
-	if ok && (slices.Contains(objects, root) || slices.Contains(scales, scale)) {
-		return object, rest
-	}
-	return "", text
 }
 
 // runKind says what a file of a run is: a checkpoint, the output of a segment, or
@@ -271,15 +264,4 @@ func (t *tally) json() *shownStats {
 		return &shownStats{nan, nan, nan, t.nans}
 	}
 	return &shownStats{number(t.min), number(t.max), number(t.sum.sum / float64(t.n)), t.nans}
-}
-
-// withoutOperation is the text of an error about an object of a run file without what was
-// tried with it.
-func withoutOperation(err error) string {
-	text := err.Error()
-	var in *h5.Error
-	if errors.As(err, &in) {
-		text = strings.Replace(text, in.Op+" "+in.File, in.File, 1)
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -284,8 +285,7 @@ func (l *runListing) join(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		text := strings.TrimPrefix(err.Error(), "outline: ")
-		l.Join = &text
+		l.Join = pointer(cmp.Or(errors.Unwrap(err), err).Error())
 		return nil
 	}
 	kept := make(map[string]int)

@@ -238,7 +238,7 @@ func newShownMetadata(m publish.Metadata) *shownMetadata {
 
 // addStats reads the fields of a bundle.
 func (a *app) addStats(ctx context.Context, s *shown) error {
-	b, err := publish.OpenBundle(s.Path)
+	b, err := openBundle(s.Path)
 	if err != nil {
 		return err
 	}

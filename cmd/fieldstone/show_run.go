@@ -163,7 +163,7 @@ func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {
 	}
 	if !unread(faults, err) {
 		s.shownContent = newShownContent(i)
-		if slices.ContainsFunc(faults, func(f error) bool { return isOfStatistics(runReason(i.File, f)) }) {
+		if slices.ContainsFunc(faults, func(f error) bool { return isOfStatistics(f) }) {
 			s.Statistics = nil // sums of a part would pass for those of all
 		}
 	}
@@ -171,9 +171,12 @@ func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {
 }
 
 // isOfStatistics reports whether a fault is one of the solver's statistics.
-func isOfStatistics(text string) bool {
-	object, _ := splitObject(text)
-	root, _, _ := strings.Cut(object, "/")
+func isOfStatistics(err error) bool {
+	f, ok := errors.AsType[*runfile.FileError](err)
+	if !ok {
+		return false
+	}
+	root, _, _ := strings.Cut(f.Object, "/")
 	return root == "solver_statistics"
 }
 

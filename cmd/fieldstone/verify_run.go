@@ -44,11 +44,6 @@ type runFault struct {
 	Reason string `json:"reason"`
 }
 
-func newRunFault(path string, err error) runFault {
-	object, text := splitObject(runReason(path, err))
-	return runFault{object, text}
-}
-
 // runFaultLines are faults as text. One damage can be the reason why many objects can't
 // be read: it is told once, with the first of them.
 func runFaultLines(faults []runFault) []string {

@@ -183,7 +183,7 @@ type noDir struct {
 func (e *noDir) Error() string { return "there is no directory " + e.dir }
 func (e *noDir) Unwrap() error { return e.err }
 
-// CheckLink returns an error if name is a link to nothing. It wraps fs.ErrNotExist, and
+// CheckLink returns a [DeadLink] if name is a link to nothing. It wraps fs.ErrNotExist, and
 // says how that may have come about and be mended.
 func CheckLink(fsys FS, name string) error {
 	info, err := fsys.Lstat(name)
@@ -194,8 +194,7 @@ func CheckLink(fsys FS, name string) error {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // the name is said
 		}
-		return fmt.Errorf("%s is a link to nothing: its target may have been purged, or be on a filesystem that isn't mounted; bring it back, or remove the link (%w)",
-			name, err)
+		return &DeadLink{name, err}
 	}
 	return nil
 }
@@ -242,3 +241,20 @@ func MakeDir(fsys FS, dir string, exists func(dir string)) error {
 	}
 	return fsys.SyncDir(parent)
 }
+
+// A DeadLink is the error of a link to nothing.
+type DeadLink struct {
+	Name string
+	Err  error
+}
+
+// Error returns the name and the reason.
+func (e *DeadLink) Error() string { return e.Name + " " + e.Reason() }
+
+// Reason says what is wrong with the name, which the caller puts before it.
+func (e *DeadLink) Reason() string {
+	return fmt.Sprintf("is a link to nothing: its target may have been purged, or be on a filesystem that isn't mounted; bring it back, or remove the link (%v)", e.Err)
+}
+
+// Unwrap returns the error of the system.
+func (e *DeadLink) Unwrap() error { return e.Err }
