@@ -104,7 +104,8 @@ type keyDiff struct {
 	B   json.RawMessage `json:"b"`
 }
 
-func (a *app) diff(ctx context.Context, pathA, pathB string, o diffOptions) error {
+func (b bundle) diff(ctx context.Context, with subject, o diffOptions) error {
+	a, pathA, pathB := b.app, b.path, with.(bundle).path
 	x, y, errA, errB := openBundles(pathA, pathB)
 	defer closeBundles(x, y)
 	if a.reportSides(pathA, pathB, errA, errB) {

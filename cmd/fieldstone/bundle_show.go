@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -83,56 +82,47 @@ type shownStats struct {
 	NaNs int64  `json:"nans"`
 }
 
-func (a *app) show(ctx context.Context, path string, withStats, asJSON bool) error {
-	entries, directory, err := bundlesAt(path)
-	if err == nil && len(entries) == 0 {
-		err = errors.New("no bundles but such that were set aside")
-	}
-	if runs := runNames(path); errors.Is(err, errNoBundles) && len(runs) > 0 {
-		err = fmt.Errorf("no bundles, but %s", runsText(path, runs))
-	}
+func (b bundle) show(ctx context.Context, o showOptions) error {
+	s, _, err := b.shownOf(ctx, bundleEntry(b.path), o.stats)
 	if err != nil {
-		a.report("show", path, err)
-		return statusError(statusFailed)
+		return err
 	}
+	b.told(s)
+	if o.json {
+		err = writeJSON(b.out, s)
+	} else {
+		s.write(b.app)
+	}
+	return worst(err, []shown{s})
+}
+
+// shownOf is a bundle, with statistics if they are wanted: unread is why its values can't be
+// read then. The error is that it was interrupted.
+func (a *app) shownOf(ctx context.Context, e *entry, withStats bool) (s shown, unread, err error) {
+	s = newShown(e)
+	if !withStats || e.state != stateGood {
+		return s, nil, nil
+	}
+	if unread = a.addStats(ctx, &s); unread != nil {
+		e.judge(unread)
+		s.State, s.Error = e.state, pointer(reason(e.path, unread))
+	}
+	return s, unread, ctx.Err()
+}
+
+// told reports what is wrong with a bundle.
+func (a *app) told(s shown) {
+	if s.Error != nil {
+		a.complain("show %s: %s", s.Path, *s.Error)
+	}
+	a.warnUnlisted("show", s.Path, s.Unlisted)
+}
+
+// worst is the exit status of the worst of some bundles, unless there is an error.
+func worst(err error, bundles []shown) error {
 	status := statusGood
-	bundles := []shown{}
-	for _, e := range entries {
-		s := newShown(e)
-		if withStats && e.state == stateGood {
-			err := a.addStats(ctx, &s)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil && directory && e.gone() {
-				continue
-			}
-			if err != nil {
-				e.judge(err)
-				s.State, s.Error = e.state, pointer(reason(e.path, err))
-			}
-		}
-		switch s.State {
-		case stateBad:
-			status = max(status, statusBad)
-		case stateUnreadable:
-			status = statusFailed
-		}
-		if s.Error != nil {
-			a.complain("show %s: %s", s.Path, *s.Error)
-		}
-		a.warnUnlisted("show", s.Path, s.Unlisted)
-		bundles = append(bundles, s)
-	}
-	switch {
-	case asJSON && directory:
-		err = writeJSON(a.out, map[string]any{"bundles": bundles})
-	case asJSON:
-		err = writeJSON(a.out, bundles[0])
-	case !directory:
-		bundles[0].write(a)
-	default:
-		writeShort(a, bundles, withStats)
+	for _, s := range bundles {
+		status = max(status, s.State.status())
 	}
 	if err == nil && status != statusGood {
 		err = statusError(status)

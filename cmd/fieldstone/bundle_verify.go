@@ -8,8 +8,11 @@ import (
 	"github.com/fieldstone-io/fieldstone/publish"
 )
 
-// verdict is the outcome of verifying a bundle.
-type verdict struct {
+// bundleVerdicts is the key of the verdicts on bundles.
+const bundleVerdicts = "bundles"
+
+// bundleVerdict is the outcome of verifying a bundle.
+type bundleVerdict struct {
 	Path      string `json:"path"`
 	PathBytes []byte `json:"path_bytes,omitempty"`
 	State     state  `json:"state"`
@@ -29,7 +32,7 @@ type verdict struct {
 }
 
 // note is what the line of a good bundle ends with.
-func (v verdict) note() string {
+func (v bundleVerdict) note() string {
 	if v.notFinite == "" {
 		return ""
 	}
@@ -57,8 +60,6 @@ func (v *verification) bundle(ctx context.Context, e *entry, listed bool) error 
 	if listed && b.State != stateGood && e.gone() {
 		return nil
 	}
-	v.status = max(v.status, b.status())
-	v.bundles = append(v.bundles, b)
 	for _, f := range b.Faults {
 		v.fault(b.Path, f.File, f.Reason)
 	}
@@ -66,7 +67,7 @@ func (v *verification) bundle(ctx context.Context, e *entry, listed bool) error 
 	if b.Error != nil {
 		v.fault(b.Path, "", *b.Error)
 	}
-	return v.line(b.String())
+	return v.judged(bundleVerdicts, b)
 }
 
 // warnUnlisted names the files of a bundle's fields that its metadata don't list.
@@ -77,7 +78,7 @@ func (a *app) warnUnlisted(command, path string, files []string) {
 }
 
 // verifyBundle returns an error only when it was interrupted.
-func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
+func (a *app) verifyBundle(ctx context.Context, e *entry) (bundleVerdict, error) {
 	bar := a.start("verify "+e.name, e.info.Bytes)
 	defer bar.end()
 	var seen int64
@@ -86,9 +87,9 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 		seen = done
 	})
 	if ctx.Err() != nil {
-		return verdict{}, ctx.Err()
+		return bundleVerdict{}, ctx.Err()
 	}
-	v := verdict{
+	v := bundleVerdict{
 		Path: e.path,
 
 		PathBytes: notUTF8(e.path),
@@ -129,17 +130,9 @@ func (a *app) verifyBundle(ctx context.Context, e *entry) (verdict, error) {
 	return v, nil
 }
 
-func (v verdict) status() int {
-	switch v.State {
-	case stateGood:
-		return statusGood
-	case stateBad:
-		return statusBad
-	}
-	return statusFailed
-}
+func (v bundleVerdict) state() state { return v.State }
 
-func (v verdict) String() string {
+func (v bundleVerdict) String() string {
 	switch {
 	case v.State != stateGood:
 		return fmt.Sprintf("%s: %s", v.Path, v.State)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/fieldstone-io/fieldstone/internal/samerun"
@@ -12,6 +11,7 @@ import (
 type diffOptions struct {
 	metadata, sidecar, quiet, json bool
 	tolerance                      *samerun.Tolerance // nil: all bits count
+	misused                        func(error) error  // what a kind says of a flag that isn't for it
 }
 
 func newDiff(a *app) *cobra.Command {
@@ -71,18 +71,12 @@ not, 2 for wrong usage or when something can't be read.`,
 				}
 				o.tolerance = &t
 			}
-			w, err := a.lookAtBoth(args[0], args[1])
-			switch {
-			case err != nil:
+			x, y, err := a.identifyBoth(args[0], args[1])
+			if err != nil {
 				return err
-			case w == aDirectory:
-				return a.diffDirectories(c.Context(), args[0], args[1], o)
-			case w == aBundle:
-				return a.diff(c.Context(), args[0], args[1], o)
-			case o.sidecar:
-				return misused(c, errors.New("diff: a run file has no sidecar"))
 			}
-			return a.diffRuns(c.Context(), args[0], args[1], o)
+			o.misused = func(err error) error { return misused(c, err) }
+			return x.diff(c.Context(), y, o)
 		},
 	}
 	c.Flags().Float64Var(&t.Absolute, "atol", 0, "the absolute part of a tolerance")
@@ -123,20 +117,6 @@ const (
 	sideOnlyB       sideState = "only in B"
 	sideNotCompared sideState = "not compared" // the grids differ
 )
-
-// lookAtBoth tells what is at two paths, or reports why these can't be compared.
-func (a *app) lookAtBoth(pathA, pathB string) (what, error) {
-	x, errA := lookAt(pathA)
-	y, errB := lookAt(pathB)
-	if a.reportSides(pathA, pathB, errA, errB) {
-		return 0, statusError(statusFailed)
-	}
-	if x != y {
-		a.complain("diff: %s", ofTwoKinds(pathA, x.String(), pathB, y.String()))
-		return 0, statusError(statusFailed)
-	}
-	return x, nil
-}
 
 // ofTwoKinds says why what is at two paths isn't compared.
 func ofTwoKinds(pathA, kindA, pathB, kindB string) string {

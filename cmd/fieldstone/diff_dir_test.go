@@ -144,11 +144,11 @@ func TestDiffWithADirectoryOfLittle(t *testing.T) {
 // one directory only.
 func TestDiffOfABundleThatLeavesMeanwhile(t *testing.T) {
 	twoRuns(t)
-	a, _, err := bundlesAt("a")
+	a, err := bundlesIn("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := bundlesAt("b")
+	b, err := bundlesIn("b")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,9 +63,10 @@ type pairCounts struct {
 	NotCompared int `json:"not_compared"`
 }
 
-// diffDirectories compares the bundles and the run files of two directories. What can't
+// diff compares the bundles and the run files of two directories. What can't
 // be read is reported, and the rest is compared.
-func (a *app) diffDirectories(ctx context.Context, dirA, dirB string, o diffOptions) error {
+func (x directory) diff(ctx context.Context, with subject, o diffOptions) error {
+	a, dirA, dirB := x.app, x.path, with.(directory).path
 	d := &directoryDiff{
 		A: dirA, B: dirB, ABytes: notUTF8(dirA), BBytes: notUTF8(dirB), Equal: true, Tolerance: newToleranceJSON(o.tolerance), Bundles: []pairDiff{}, RunFiles: []pairDiff{},
 	}
@@ -120,7 +121,7 @@ func (a *app) diffDirectories(ctx context.Context, dirA, dirB string, o diffOpti
 // inDirectory lists the bundles of a directory and its run files. What was set aside,
 // what is being written and the HDF5 files of others are none of them.
 func inDirectory(ctx context.Context, dir string) (bundles []*entry, files []string, err error) {
-	bundles, _, err = bundlesAt(dir)
+	bundles, err = bundlesIn(dir)
 	if err != nil && !errors.Is(err, errNoBundles) {
 		return nil, nil, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,21 +45,14 @@ type listedRestart struct {
 	Error  *string  `json:"error"`
 }
 
-func (a *app) ls(ctx context.Context, dir string, verify, asJSON bool) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() && looksLikeBundle(dir) {
-		a.complain("ls %s: is a bundle, not a directory of bundles (see 'fieldstone show')", dir)
-		return statusError(statusFailed)
-	}
-	if w, err := lookAt(dir); err == nil && w == aRunFile {
-		a.complain("ls %s: is a run file, not a directory of bundles (see 'fieldstone show')", dir)
-		return statusError(statusFailed)
-	}
+func (d directory) list(ctx context.Context, o lsOptions) error {
+	a, dir := d.app, d.path
 	entries, err := list(dir)
 	if err != nil {
 		a.report("ls", dir, err)
 		return statusError(statusFailed)
 	}
-	if verify {
+	if o.verify {
 		for _, e := range entries {
 			if err := a.verifyEntry(ctx, e); err != nil {
 				return err
@@ -68,10 +60,10 @@ func (a *app) ls(ctx context.Context, dir string, verify, asJSON bool) error {
 		}
 		entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.state != stateGood && e.gone() })
 	}
-	if asJSON {
-		return writeJSON(a.out, newListing(dir, entries, verify))
+	if o.json {
+		return writeJSON(a.out, newListing(dir, entries, o.verify))
 	}
-	writeListing(a, entries, verify)
+	writeListing(a, entries, o.verify)
 	if runs := runNames(dir); len(runs) > 0 {
 		fmt.Fprintln(a.out, oneLine(runsText(dir, runs)))
 	}

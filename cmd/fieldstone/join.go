@@ -112,7 +112,7 @@ func (a *app) join(ctx context.Context, files []string, out string, overwrite, a
 func (a *app) wantRunFiles(command string, files []string) error {
 	bad := false
 	for _, file := range files {
-		if err := wantRunFile(file); err != nil {
+		if err := a.wantRunFile(file); err != nil {
 			a.reportRun(command, file, err)
 			bad = true
 		}

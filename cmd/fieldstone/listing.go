@@ -42,6 +42,17 @@ const (
 	stateUnknown    state = "unknown"  // the lock can't be asked
 )
 
+// status is the exit status of a command that reads something of a state.
+func (s state) status() int {
+	switch s {
+	case stateGood:
+		return statusGood
+	case stateBad:
+		return statusBad
+	}
+	return statusFailed
+}
+
 // entry is a part of a directory of bundles.
 type entry struct {
 	name, path string
@@ -255,28 +266,14 @@ func leadingDigits(s string) string {
 	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 }
 
-// bundlesAt returns the bundle at path, or the bundles of the directory at path,
-// newest first, without those that are set aside. These may be none; a directory
-// without anything of a bundle is an error.
-func bundlesAt(path string) (bundles []*entry, directory bool, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, false, err
+// bundlesIn returns the bundles of a directory, newest first, without those that are set
+// aside. These may be none; a directory without anything of a bundle is an error.
+func bundlesIn(dir string) ([]*entry, error) {
+	entries, err := list(dir)
+	if err == nil && len(entries) == 0 {
+		err = errNoBundles
 	}
-	if !info.IsDir() || looksLikeBundle(path) {
-		return []*entry{bundleEntry(path)}, false, nil
-	}
-	entries, err := list(path)
-	if err != nil {
-		return nil, true, err
-	}
-	if len(entries) == 0 {
-		if isDir(filepath.Join(path, "fields")) {
-			return []*entry{bundleEntry(path)}, false, nil
-		}
-		return nil, true, errNoBundles
-	}
-	return slices.DeleteFunc(entries, func(e *entry) bool { return e.kind != kindBundle }), true, nil
+	return slices.DeleteFunc(entries, func(e *entry) bool { return e.kind != kindBundle }), err
 }
 
 // openBundle opens a bundle. Of an error the reason is returned: the command says what it

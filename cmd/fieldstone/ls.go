@@ -4,8 +4,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// lsOptions are the flags of ls.
+type lsOptions struct{ verify, json bool }
+
 func newLs(a *app) *cobra.Command {
-	var verify, asJSON bool
+	var o lsOptions
 	c := &cobra.Command{
 		Use:   "ls [DIR]",
 		Short: "List a directory of bundles, with what is good and what is left over",
@@ -27,10 +30,14 @@ directory can't be read.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			return a.ls(c.Context(), dir, verify, asJSON)
+			s, err := a.identify(dir)
+			if err != nil { // a directory need not hold anything
+				s = directory{unable{app: a, path: dir}}
+			}
+			return s.list(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&verify, "verify", false, "read the bundles and compare their checksums")
-	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	c.Flags().BoolVar(&o.verify, "verify", false, "read the bundles and compare their checksums")
+	c.Flags().BoolVar(&o.json, "json", false, "write JSON")
 	return c
 }

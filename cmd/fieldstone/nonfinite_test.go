@@ -62,7 +62,7 @@ func TestCellsThatAreNotFiniteAreTold(t *testing.T) {
 	if !strings.HasSuffix(lines[0], "); "+note) || !strings.HasSuffix(lines[1], ")") {
 		t.Errorf("%s", o.out)
 	}
-	v := decodeJSON[struct{ Bundles []verdict }](t, mustRun(t, 0, "verify", "--json", "ckpt/step_40"))
+	v := decodeJSON[struct{ Bundles []bundleVerdict }](t, mustRun(t, 0, "verify", "--json", "ckpt/step_40"))
 	if !maps.Equal(v.Bundles[0].NonFinite, map[string]int64{"phi": 1, "T": 7}) {
 		t.Errorf("%+v", v)
 	}

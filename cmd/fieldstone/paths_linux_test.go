@@ -159,10 +159,10 @@ func TestPathsWithoutPermission(t *testing.T) {
 // errNeither is told apart from a path that can't be looked at.
 func TestLookAtErrors(t *testing.T) {
 	oddPaths(t)
-	if _, err := lookAt("text"); !errors.Is(err, errNeither) {
+	if _, err := new(app).identify("text"); !errors.Is(err, errNeither) {
 		t.Error(err)
 	}
-	if _, err := lookAt("missing"); errors.Is(err, errNeither) || !errors.Is(err, os.ErrNotExist) {
+	if _, err := new(app).identify("missing"); errors.Is(err, errNeither) || !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,7 @@ func (s *runSide) kind() string {
 }
 
 func (a *app) openRunSide(ctx context.Context, path string) (*runSide, error) {
-	if err := wantRunFile(path); err != nil {
+	if err := a.wantRunFile(path); err != nil {
 		return nil, err
 	}
 	quiet := runfile.Warn(func(string) {})
@@ -105,7 +105,11 @@ func (a *app) openRunSide(ctx context.Context, path string) (*runSide, error) {
 	return &runSide{samerun.OfSolution(s), path, s.Settings, false}, nil
 }
 
-func (a *app) diffRuns(ctx context.Context, pathA, pathB string, o diffOptions) error {
+func (r runFile) diff(ctx context.Context, with subject, o diffOptions) error {
+	if o.sidecar {
+		return o.misused(errors.New("diff: a run file has no sidecar"))
+	}
+	a, pathA, pathB := r.app, r.path, with.(runFile).path
 	x, errA := a.openRunSide(ctx, pathA)
 	y, errB := a.openRunSide(ctx, pathB)
 	if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +13,43 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/internal/h5"
+	"github.com/fieldstone-io/fieldstone/record"
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
+
+// runFile is a file of a run, by its content, and where that is damaged, by its name.
+type runFile struct{ unable }
+
+func identifyRunFile(at unable, info fs.FileInfo) (subject, error) {
+	at.kind = "a run file"
+	if !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if filepath.Ext(at.path) != ".h5" {
+		if signed, err := signatureOf(at.path); err != nil || !signed {
+			return nil, err
+		}
+	}
+	return runFile{at}, nil
+}
+
+func (r runFile) verify(ctx context.Context, v *verification) error {
+	return v.runFile(ctx, r.path, false)
+}
+
+func (r runFile) settings(ctx context.Context, command string) (record.Record, error) {
+	if err := r.runFile(); err != nil {
+		return record.Record{}, err
+	}
+	return runfile.ReadSettings(ctx, r.path, r.warnRun(command))
+}
+
+func (runFile) runFile() error {
+	if !h5.Enabled {
+		return errNoHDF5
+	}
+	return nil
+}
 
 // signature is what an HDF5 file begins with, at byte 0, 512, 1024, 2048, ….
 var signature = []byte("\x89HDF\r\n\x1a\n")

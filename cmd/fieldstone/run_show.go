@@ -98,7 +98,8 @@ type shownCheckpoint struct {
 	NonFinite    map[string]int64  `json:"non_finite"`              // null where nobody has counted
 }
 
-func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) error {
+func (r runFile) show(ctx context.Context, o showOptions) error {
+	a, path := r.app, r.path
 	info, faults, err := runfile.Inspect(ctx, path, a.warnRun("show"))
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -118,7 +119,7 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 	if err != nil {
 		a.reportRun("show", path, err)
 	}
-	if withStats && s.State == stateGood {
+	if o.stats && s.State == stateGood {
 		err := a.addRunStats(ctx, s, info)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -128,20 +129,17 @@ func (a *app) showRun(ctx context.Context, path string, withStats, asJSON bool) 
 			a.reportRun("show", path, err)
 		}
 	}
-	if asJSON {
+	if o.json {
 		if err := writeJSON(a.out, s); err != nil {
 			return err
 		}
 	} else {
 		s.write(a)
 	}
-	switch s.State {
-	case stateGood:
-		return nil
-	case stateBad:
-		return statusError(statusBad)
+	if status := s.State.status(); status != statusGood {
+		return statusError(status)
 	}
-	return statusError(statusFailed)
+	return nil
 }
 
 func newShownRun(i *runfile.Info, faults []error, err error) *shownRun {

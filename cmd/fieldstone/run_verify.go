@@ -13,6 +13,9 @@ import (
 	"github.com/fieldstone-io/fieldstone/runfile"
 )
 
+// runVerdicts is the key of the verdicts on files of runs.
+const runVerdicts = "run_files"
+
 // runVerdict is the outcome of verifying a file of a run.
 type runVerdict struct {
 	Path      string  `json:"path"`
@@ -89,15 +92,13 @@ func (v *verification) runFile(ctx context.Context, path string, listed bool) er
 		return nil
 	}
 	r := newRunVerdict(info, faults, err)
-	v.status = max(v.status, r.status())
-	v.runs = append(v.runs, r)
 	for _, line := range runFaultLines(r.Faults) {
 		v.fault(path, "", line)
 	}
 	if r.Error != nil {
 		v.fault(path, "", *r.Error)
 	}
-	return v.line(r.String())
+	return v.judged(runVerdicts, r)
 }
 
 // judgeRun is the judgement of a file of a run that all commands share which say whether it
@@ -124,8 +125,8 @@ func passedOver(path string, faults []error, err error) bool {
 	return unknown || slices.ContainsFunc(faults, func(f error) bool { return isForeign(path, f) })
 }
 
-func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
-	r := runVerdict{
+func newRunVerdict(i *runfile.Info, faults []error, err error) *runVerdict {
+	r := &runVerdict{
 		Path: i.File, PathBytes: notUTF8(i.File), State: stateGood, Version: known(i.Version), Writer: known(i.Writer),
 		Ours: i.Ours, Hashes: i.Hashes, States: len(i.Times), Bytes: sizeOf(i), Faults: []runFault{},
 		HashesBy:  known(i.HashesBy),
@@ -145,15 +146,7 @@ func newRunVerdict(i *runfile.Info, faults []error, err error) runVerdict {
 	return r
 }
 
-func (r *runVerdict) status() int {
-	switch r.State {
-	case stateGood:
-		return statusGood
-	case stateBad:
-		return statusBad
-	}
-	return statusFailed
-}
+func (r *runVerdict) state() state { return r.State }
 
 func (r *runVerdict) String() string {
 	if r.State != stateGood {

@@ -6,28 +6,11 @@ import (
 	"math"
 	"strings"
 
-	"github.com/fieldstone-io/fieldstone/internal/h5"
 	"github.com/spf13/cobra"
 )
 
 // errNoHDF5 is what each command that needs a run file says in a tool without HDF5.
 var errNoHDF5 = errors.New("this tool was built without HDF5 (build it with the tag hdf5)")
-
-// wantRunFile tells what a path is that can't be a file of a run.
-func wantRunFile(path string) error {
-	w, err := lookAt(path)
-	switch {
-	case err != nil && isDir(path) && errors.Is(err, errNeither), err == nil && w == aDirectory:
-		return errors.New("is a directory, not a run file")
-	case err != nil:
-		return err
-	case w == aBundle:
-		return errors.New("is a bundle, not a run file")
-	case !h5.Enabled:
-		return errNoHDF5
-	}
-	return nil
-}
 
 // completeRunFiles makes the shell offer run files for up to most arguments.
 func completeRunFiles(most int) cobra.CompletionFunc {

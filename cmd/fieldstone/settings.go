@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/fieldstone-io/fieldstone/record"
-	"github.com/fieldstone-io/fieldstone/runfile"
 	"github.com/spf13/cobra"
 )
 
@@ -76,10 +75,10 @@ func (a *app) settings(ctx context.Context, file, section string, all, asJSON bo
 
 // readSettings reports what goes wrong.
 func (a *app) readSettings(ctx context.Context, command, file string) (record.Record, error) {
-	err := wantRunFile(file)
 	var settings record.Record
+	s, err := a.identifyAny(file)
 	if err == nil {
-		settings, err = runfile.ReadSettings(ctx, file, a.warnRun(command))
+		settings, err = s.settings(ctx, command)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -4,8 +4,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// showOptions are the flags of show.
+type showOptions struct{ stats, json bool }
+
 func newShow(a *app) *cobra.Command {
-	var withStats, asJSON bool
+	var o showOptions
 	c := &cobra.Command{
 		Use:   "show PATH",
 		Short: withHDF5("Show what a bundle, each bundle of a directory, or a run file holds", "Show what a bundle, or each bundle of a directory, holds"),
@@ -26,17 +29,15 @@ of ours at the path.`,
 		Args:              arguments(1, 1, withHDF5("a bundle, a directory of bundles or a run file", "a bundle or a directory of bundles")),
 		ValidArgsFunction: completePaths(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch w, err := lookAt(args[0]); {
-			case err != nil:
+			s, err := a.identify(args[0])
+			if err != nil {
 				a.report("show", args[0], err)
 				return statusError(statusFailed)
-			case w == aRunFile:
-				return a.showRun(c.Context(), args[0], withStats, asJSON)
 			}
-			return a.show(c.Context(), args[0], withStats, asJSON)
+			return s.show(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&withStats, "stats", false, "read the values: smallest, largest and mean one, number of NaNs")
-	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	c.Flags().BoolVar(&o.stats, "stats", false, "read the values: smallest, largest and mean one, number of NaNs")
+	c.Flags().BoolVar(&o.json, "json", false, "write JSON")
 	return c
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -50,14 +49,19 @@ something can't be read, or when there is nothing of ours at a path.`,
 }
 
 func (a *app) verify(ctx context.Context, paths []string, quiet, asJSON bool) error {
-	v := verification{app: a, quiet: quiet || asJSON, bundles: []verdict{}, runs: []runVerdict{}}
+	v := &verification{app: a, quiet: quiet || asJSON, verdicts: make(map[string][]verdict)}
+	for _, kind := range subjectKinds {
+		if kind.verdicts != "" {
+			v.verdicts[kind.verdicts] = []verdict{}
+		}
+	}
 	for _, path := range paths {
 		if err := v.path(ctx, path); err != nil {
 			return err
 		}
 	}
 	if asJSON {
-		if err := writeJSON(a.out, map[string]any{"bundles": v.bundles, "run_files": v.runs}); err != nil {
+		if err := writeJSON(a.out, v.verdicts); err != nil {
 			return err
 		}
 	}
@@ -67,13 +71,26 @@ func (a *app) verify(ctx context.Context, paths []string, quiet, asJSON bool) er
 	return nil
 }
 
+// verdict is the outcome of verifying something, as JSON and, as a string, in a line.
+type verdict interface {
+	fmt.Stringer
+	state() state
+}
+
 // verification is one call of the command.
 type verification struct {
 	*app
-	quiet   bool
-	status  int
-	bundles []verdict
-	runs    []runVerdict
+	quiet    bool
+	status   int
+	verdicts map[string][]verdict // by the keys of the kinds
+}
+
+// judged adds the verdict on something, of a kind's key, which has been reported as far as
+// it is bad.
+func (v *verification) judged(key string, about verdict) error {
+	v.status = max(v.status, about.state().status())
+	v.verdicts[key] = append(v.verdicts[key], about)
+	return v.line(about.String())
 }
 
 // failed says that nothing at a path could be verified.
@@ -85,41 +102,15 @@ func (v *verification) failed(path string, err error) {
 // path verifies what is at a path. It returns an error only when it was interrupted, or
 // the output can't be written.
 func (v *verification) path(ctx context.Context, path string) error {
-	switch w, err := lookAt(path); {
-	case isInPlaceOfRunFile(path):
-		return v.runFile(ctx, path, false)
+	s, err := v.identify(path)
+	switch {
+	case isInPlaceOfRunFile(path): // which is damage, whatever is there
+		s = runFile{unable{app: v.app, path: path}}
 	case err != nil:
 		v.failed(path, err)
 		return nil
-	case w == aRunFile:
-		return v.runFile(ctx, path, false)
 	}
-	bundles, directory, err := bundlesAt(path)
-	var files []string
-	if directory && (err == nil || errors.Is(err, errNoBundles)) {
-		var listing error
-		if files, listing = runFilesIn(path); listing != nil {
-			err = listing
-		}
-	}
-	if err != nil && (!errors.Is(err, errNoBundles) || len(files) == 0) {
-		v.failed(path, err)
-		return nil
-	}
-	if len(bundles) == 0 && len(files) == 0 {
-		v.failed(path, errors.New("no bundles but such that were set aside"))
-	}
-	for _, e := range bundles {
-		if err := v.bundle(ctx, e, directory); err != nil {
-			return err
-		}
-	}
-	for _, file := range files {
-		if err := v.runFile(ctx, file, true); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.verify(ctx, v)
 }
 
 // fault writes a line about something in what is verified.
