@@ -291,7 +291,9 @@ func TestAWarningWhenMoreCellsAreNotFiniteNotAtEachSave(t *testing.T) {
 		{0, 2, `2 cells of field \"T\"`},
 	}
 	var log logs
-	err := withService(t, fsys, 1, serviceConfig(""), &log, func(s session) error {
+	cfg := serviceConfig("")
+	cfg.Checkpoint.ConstantFields = []string{"phi", "T"} // the solver blows up and stays as it is
+	err := withService(t, fsys, 1, cfg, &log, func(s session) error {
 		for i, save := range saves {
 			log.Reset()
 			n := int64(10 * (i + 1))
@@ -309,7 +311,7 @@ func TestAWarningWhenMoreCellsAreNotFiniteNotAtEachSave(t *testing.T) {
 	}
 	// The next job knows what it started from.
 	log.Reset()
-	cfg := serviceConfig("/data/ckpt/step_80")
+	cfg = serviceConfig("/data/ckpt/step_80")
 	if err := withService(t, fsys, 1, cfg, &log, blowUp(90, map[string]int{"T": 2})); err != nil {
 		t.Fatal(err)
 	}
