@@ -58,8 +58,9 @@ func (m *made) close(jobs []job) (err error) {
 
 // make creates the files, on all ranks or on none, and finds out when two paths lead to one.
 func (p *Plan) make(ctx context.Context, jobs []job) error {
-	if err := p.makeFiles(ctx, jobs); err != nil {
-		return err
+	made := p.makeFiles(ctx, jobs)
+	if made != nil && !errors.Is(made, ErrSize) {
+		return made
 	}
 	list := files(jobs)
 	paths := make([]string, len(list))
@@ -67,8 +68,9 @@ func (p *Plan) make(ctx context.Context, jobs []job) error {
 		paths[i] = j.Path
 	}
 	if !vfs.MayBeOne(paths) { // the same on all ranks, as the paths are
-		return nil
+		return made
 	}
+	// Two ranks that make one file may meet the other's size in it: that says less.
 	var err error
 	if p.c.Rank() == 0 {
 		step := waiting.Doing(ctx, "look at", "the files")
@@ -77,7 +79,11 @@ func (p *Plan) make(ctx context.Context, jobs []job) error {
 		}
 		step.End()
 	}
-	return p.c.Agree(ctx, err)
+	err = p.c.Agree(ctx, err)
+	if made != nil && !errors.Is(err, vfs.ErrOneFile) {
+		return made
+	}
+	return err
 }
 
 // makeFiles creates the files, on all ranks or on none. Where the ranks are on several nodes

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fieldstone-io/fieldstone/brick"
@@ -125,4 +127,43 @@ func TestDumpsThatAFilesystemTakesForOneAreAnError(t *testing.T) {
 		})
 		wantError(t, err, vfs.ErrOneFile, "/data/z_1.bin", "/data/Z_1.bin")
 	}
+}
+
+// The ranks of a node make the files, each one: a rank that meets what another one has made
+// room for in the same file says that it is one file all the same.
+func TestIDsOfOneFileThatTwoRanksMakeAtOnce(t *testing.T) {
+	fsys := vfs.NewInject(vfs.Folding(newFS(t), strings.ToLower))
+	var creates, looks sync.WaitGroup // before one of them makes room, and the other looks at the size
+	creates.Add(2)
+	looks.Add(1)
+	var fstats, allocates atomic.Int32
+	fsys.Delay(func(op vfs.Op) {
+		switch {
+		case !strings.HasSuffix(op.Name, "hi.bin"):
+		case op.Kind == vfs.OpAllocate:
+			creates.Wait()
+		case op.Kind == vfs.OpFstat && fstats.Add(1) == 2:
+			looks.Wait()
+		}
+	})
+	fsys.After(func(op vfs.Op, _ error) {
+		switch {
+		case !strings.HasSuffix(op.Name, "hi.bin"):
+		case op.Kind == vfs.OpCreate:
+			creates.Done()
+		case op.Kind == vfs.OpAllocate && allocates.Add(1) == 1:
+			looks.Done()
+		}
+	})
+	err := onRanks(t, 2, func(c *comm.Comm) error {
+		s, err := newTestSolver(c, 1, "phi", "Phi")
+		if err == nil {
+			err = s.advance(4)
+		}
+		if err := c.Agree(context.Background(), err); err != nil {
+			return err
+		}
+		return SaveBundle(context.Background(), c, "/data/b", s.state(), Filesystem(fsys), Bricks(brick.Using(brick.Node)))
+	})
+	wantError(t, err, vfs.ErrOneFile, "phi.bin", "Phi.bin")
 }
