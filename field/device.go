@@ -58,9 +58,10 @@ func (f *Field[T]) wrap(o options, p device.Ptr, mirror []T) error {
 		f.host = []T{}
 		return nil
 	}
-	// A kernel that meets such an address costs the solver its context.
+	// A kernel that meets such an address costs the solver its context. What the device wants
+	// may be more than the host does.
 	var v T
-	if align := device.Ptr(unsafe.Alignof(v)); p%align != 0 {
+	if align := device.Ptr(min(unsafe.Sizeof(v), 8)); p%align != 0 {
 		return fmt.Errorf("%s: %w: cells at %#x, which is no multiple of %d", o.space.Name(), device.ErrAddress, uintptr(p), align)
 	}
 	if _, err := o.space.WrapMemory(p, f.storageBytes()); err != nil {
