@@ -117,6 +117,7 @@ func (f *Field[T]) Residency() Residency {
 // Transfers returns what was moved between device and host since the field was
 // made.
 func (f *Field[T]) Transfers() Transfers {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.dev == nil {
@@ -130,6 +131,7 @@ func (f *Field[T]) Transfers() Transfers {
 // nothing stale: report writes by [Field.NoteDeviceWrite], and call
 // [Field.Upload] before kernels read.
 func (f *Field[T]) DevicePtr() device.Ptr {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.dev == nil {
@@ -157,6 +159,7 @@ func (f *Field[T]) Stream() device.Stream {
 // there during the call. For fields in host memory
 // there is nothing to note. What happens without it is in the package documentation.
 func (f *Field[T]) NoteDeviceWrite(after ...device.Event) error {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.freed {
@@ -181,6 +184,7 @@ func (f *Field[T]) NoteDeviceWrite(after ...device.Event) error {
 // nothing. Copies run on the field's stream; kernels on other streams that
 // still use the storage must be waited for before.
 func (f *Field[T]) Upload() error {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.freed {

@@ -237,6 +237,13 @@ func (r *residence) eachBox(first, count int64, do func(at int64, p device.Ptr, 
 	return nil
 }
 
+// say logs the warnings of the ring, where the field is on a device.
+func (r *residence) say() {
+	if r != nil {
+		r.ring.say()
+	}
+}
+
 // prepare finds out what would fail for all cells, while none has changed: that there
 // is no memory for them, or that the device is lost.
 func (r *residence) prepare() error {

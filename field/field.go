@@ -163,6 +163,7 @@ func (f *Field[T]) Layout() pack.Layout { return f.layout }
 // nothing stale, so nothing must be written to it. It is valid until Free and
 // shows later changes only after another View.
 func (f *Field[T]) View() ([]T, error) {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.hostReady(); err != nil {
@@ -176,6 +177,7 @@ func (f *Field[T]) View() ([]T, error) {
 // is stale from then on, until Upload. What is written to the slice after an
 // Upload needs another MutableView to be noticed.
 func (f *Field[T]) MutableView() ([]T, error) {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.hostReady(); err != nil {
@@ -201,6 +203,7 @@ func (f *Field[T]) hostReady() error {
 // call is ErrFreed. On a lost device everything is given back too; that it is lost is
 // an error only if no call on a field of the space has had it.
 func (f *Field[T]) Free() error {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.freed {

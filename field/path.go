@@ -48,8 +48,8 @@ func Transfer(p Path) Option {
 }
 
 // Logger receives a warning, once for each space and reason, when a device can't do
-// something that is slow otherwise; see the package documentation. The default
-// discards them.
+// something that is slow otherwise; see the package documentation. It is called without a
+// lock, so it may use fields. The default discards them.
 func Logger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {

@@ -179,6 +179,7 @@ type deviceSource[T pack.Number] struct {
 // directly calls past with a reader if cells are to be read past the mirror, and
 // otherwise nothing: then done is false.
 func (s *deviceSource[T]) directly(past func(rd *reader) error) (done bool, err error) {
+	defer s.ring.say()
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	switch {

@@ -62,6 +62,7 @@ type ring struct {
 	last   bool // the last field has gone
 	lost   bool // somebody has been told that the device is lost
 	warned map[string]bool
+	unsaid []func() // warnings for [ring.say]
 
 	memory  device.Memory     // behind the slots; nil on the strided path
 	pinned  device.HostMemory // nil if it is pageable
@@ -241,11 +242,23 @@ func (g *ring) hostMemory(log *slog.Logger, bytes int64) ([]byte, device.HostMem
 	return pack.Bytes(make([]complex128, (bytes+15)/16))[:bytes], nil, nil
 }
 
-// warn logs a warning once. The ring is locked.
+// warn leaves a warning for say, once for each text. The ring is locked.
 func (g *ring) warn(log *slog.Logger, text string, err error) {
 	if !g.warned[text] {
 		g.warned[text] = true
-		log.Warn(text, "space", g.space.Name(), "error", err)
+		g.unsaid = append(g.unsaid, func() { log.Warn(text, "space", g.space.Name(), "error", err) })
+	}
+}
+
+// say logs what was left for it. Loggers are the solver's, and may use fields and change the
+// current context: the caller holds neither a lock nor a context.
+func (g *ring) say() {
+	g.mu.Lock()
+	unsaid := g.unsaid
+	g.unsaid = nil
+	g.mu.Unlock()
+	for _, log := range unsaid {
+		log()
 	}
 }
 
@@ -374,6 +387,7 @@ func (g *ring) lend(s *slot, keep bool) {
 
 // giveBack is for what was lent. With it the ring may come to its end.
 func (g *ring) giveBack(cells []byte, log *slog.Logger) {
+	defer g.say()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.slots {
@@ -387,7 +401,7 @@ func (g *ring) giveBack(cells []byte, log *slog.Logger) {
 	g.turned.Broadcast()
 	if g.last && g.lent == 0 && g.slots != nil {
 		if err := g.free(); err != nil {
-			log.Warn("memory of a freed field", "space", g.space.Name(), "error", err)
+			g.warn(log, "memory of a freed field", err)
 		}
 	}
 }

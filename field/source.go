@@ -18,6 +18,7 @@ import (
 // that are read out of order cost a wait each. Whoever begins anew at the first cell has
 // the cells as they are on the device then, whether a write was noted or not.
 func (f *Field[T]) Source() (pack.Source, error) {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.freed {
@@ -101,6 +102,7 @@ const partBytes = 4 << 20
 
 // read packs cells of a mirror that is up to date.
 func (s source[T]) read(pack func(f *Field[T]) error) error {
+	defer s.f.dev.say()
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	err := s.f.hostReady()
@@ -123,6 +125,7 @@ func (s source[T]) read(pack func(f *Field[T]) error) error {
 // call returns. What fails there is reported by a later call, by Flush or
 // [Field.Upload] at the latest; the device's cells are undefined then.
 func (f *Field[T]) Sink() (pack.Sink, error) {
+	defer f.dev.say()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.freed {
@@ -251,6 +254,7 @@ func gather(dst, src []byte, at, n, row, size int) error {
 
 // Flush waits for cells that went past the mirror.
 func (s sink[T]) Flush() error {
+	defer s.f.dev.say()
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	if s.f.freed {
@@ -262,6 +266,7 @@ func (s sink[T]) Flush() error {
 // write changes a mirror that is up to date, and the device is stale if cells were
 // written; or it changes the device.
 func (s sink[T]) write(cells bool, unpack func(f *Field[T]) error, past func(r *residence) error) error {
+	defer s.f.dev.say()
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	if s.f.freed {
