@@ -79,9 +79,6 @@ func firstCell(path string) (float64, error) {
 // wrapped.
 func TestDeviceWritesThatNobodyNoted(t *testing.T) {
 	devtest.Run(t, func(t *testing.T, d devtest.Device) {
-		if d.Slow {
-			t.Skip("the other modes of this device show the same")
-		}
 		for _, tt := range []struct {
 			name       string
 			look, note bool
