@@ -118,17 +118,22 @@ func (b bundle) diff(ctx context.Context, with subject, o diffOptions) error {
 		}
 		return err
 	}
+	if err := a.print(d, o); err != nil || d.Equal {
+		return err
+	}
+	return statusError(statusBad)
+}
+
+// print shows what two subjects differ in, as the flags say.
+func (a *app) print(d interface{ write(*app) }, o diffOptions) error {
 	switch {
 	case o.quiet:
 	case o.json:
-		err = writeJSON(a.out, d)
+		return writeJSON(a.out, d)
 	default:
 		d.write(a)
 	}
-	if err == nil && !d.Equal {
-		err = statusError(statusBad)
-	}
-	return err
+	return nil
 }
 
 func openBundles(pathA, pathB string) (x, y *publish.Bundle, errA, errB error) {
@@ -298,7 +303,7 @@ func (d distance) json() *distanceJSON {
 	return &distanceJSON{MaxAbs: number(d.maxAbs), RMS: number(d.rms), MaxULP: ulpJSON(d.maxULP)}
 }
 
-// compareMetadata lists the keys that differ, but for those that tell of the
+// compareMetadata lists the keys that differ, except those about the
 // writing and not of the state.
 func compareMetadata(m, n publish.Metadata) ([]keyDiff, error) {
 	a, err := metadataKeys(m)

@@ -30,7 +30,7 @@ type shown struct {
 	metadata publish.Metadata
 }
 
-// shownMetadata has the keys of metadata.json under their names, but for fields.
+// shownMetadata has the keys of metadata.json under their names, except the fields.
 type shownMetadata struct {
 	FormatVersion int             `json:"format_version"`
 	Time          float64         `json:"accepted_time"`

@@ -99,17 +99,10 @@ func (x directory) diff(ctx context.Context, with subject, o diffOptions) error 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var err error
-	switch {
-	case o.quiet:
-	case o.json:
-		err = writeJSON(a.out, d)
-	default:
-		d.write(a)
+	if err := a.print(d, o); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case d.Summary.NotCompared > 0:
 		return statusError(statusFailed)
 	case !d.Equal:

@@ -124,16 +124,11 @@ func (r runFile) diff(ctx context.Context, with subject, o diffOptions) error {
 		return ctx.Err()
 	case err != nil:
 		return fmt.Errorf("diff: %w", err)
-	case o.quiet:
-	case o.json:
-		err = writeJSON(a.out, d)
-	default:
-		d.write(a)
 	}
-	if err == nil && !d.Equal {
-		err = statusError(statusBad)
+	if err := a.print(d, o); err != nil || d.Equal {
+		return err
 	}
-	return err
+	return statusError(statusBad)
 }
 
 // reportRunSides is reportSides for run files.
