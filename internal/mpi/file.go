@@ -23,7 +23,9 @@ static int fs_open(const char *path, int writing, MPI_Info info, MPI_File *f) {
 	ec = MPI_File_open(MPI_COMM_SELF, path, writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, info, f);
 	MPI_File_set_errhandler(MPI_FILE_NULL, before);
 	if (before != MPI_ERRHANDLER_NULL) MPI_Errhandler_free(&before);
-	if (ec == MPI_SUCCESS) ec = MPI_File_set_errhandler(*f, MPI_ERRORS_RETURN);
+	if (ec != MPI_SUCCESS) return ec;
+	ec = MPI_File_set_errhandler(*f, MPI_ERRORS_RETURN);
+	if (ec != MPI_SUCCESS) MPI_File_close(f);
 	return ec;
 }
 
