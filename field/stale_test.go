@@ -121,7 +121,7 @@ var passes = map[string]func(t *testing.T, f *field.Field[float64]) []byte{
 	},
 }
 
-// kernel gives the owned cells on the device the numbers of a seed, and says nothing.
+// kernel writes the numbers of a seed to the owned cells on the device, and reports nothing.
 func kernel(t *testing.T, f *field.Field[float64], seed uint64) {
 	t.Helper()
 	must(t, f.Stream().CopyToDevice(f.DevicePtr(), withOwned(t, f, onDevicePadded(t, f), seed)))

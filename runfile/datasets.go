@@ -53,7 +53,7 @@ func (l *Layout) datasets(u *Unknown, from int) []dataset {
 	return list
 }
 
-// perRadius tells whether a kinetic unknown has a dataset for each radius.
+// perRadius reports whether a kinetic unknown has a dataset for each radius.
 func (u *Unknown) perRadius() bool { return u.Kind == Kinetic && len(u.Grids) > 1 }
 
 // growing is how a dataset is stored, whose rows along the first axis have the dims
@@ -240,7 +240,7 @@ func longest(v []string) int {
 	return n
 }
 
-// datasetsIn gives the datasets of an unknown as the file has them: where there is one
+// datasetsIn returns the datasets of an unknown as the file has them: where there is one
 // radius, one momentum grid may have been meant for all radii or for each.
 func datasetsIn(f *h5.File, l *Layout, u *Unknown, from int) ([]dataset, error) {
 	list := l.datasets(u, from)
@@ -273,7 +273,7 @@ func (d dataset) stat(f *h5.File, times int) (h5.Info, error) {
 	return info, nil
 }
 
-// simple tells whether a file has all numbers of a dataset as they are in memory.
+// simple reports whether a file has all numbers of a dataset as they are in memory.
 func simple(info h5.Info) bool {
 	return info.Type == h5.Float64 && info.Filters == 0 && info.Storage/8 >= int64(info.Elements())
 }

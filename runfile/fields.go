@@ -58,7 +58,7 @@ func createField(f *h5.File, u *Unknown, states int, o *options) (h5.Layout, err
 func writeField(ctx context.Context, f *h5.File, u *Unknown, states int, o *options) error {
 	path := h5.Join("unknowns", u.Name)
 	if o.fields == nil {
-		return in(f.Name(), path, ErrInput, "nothing gives the values of the field")
+		return in(f.Name(), path, ErrInput, "the field has no source of values")
 	}
 	layout, err := createField(f, u, states, o)
 	if err != nil {

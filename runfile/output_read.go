@@ -323,5 +323,5 @@ func (s *Solution) stored(number int) *Checkpoint {
 	}
 }
 
-// Units gives the units that the file stores, by unknown: none before format 0.0.5.
+// Units returns the units that the file stores, by unknown: none before format 0.0.5.
 func (k *Checkpoint) Units() map[string]string { return k.units }

@@ -59,7 +59,7 @@ var statistics = []statistic{
 	numbers("iteration_linear", true, func(s *Statistics) *[]int64 { return &s.IterationLinear }),
 }
 
-// check tells whether the fields that are there have the same number of entries.
+// check checks that the fields that are there have the same number of entries.
 func (s *Statistics) check() error {
 	attempts, iterations := s.Attempts(), len(s.IterationAttempt)
 	for _, field := range statistics {

@@ -11,14 +11,14 @@ func SetChunk(bytes int) int {
 }
 
 // SetMultiple says whether the library takes calls from several threads at once,
-// and gives what it was.
+// and returns the value before.
 func SetMultiple(multiple bool) bool {
 	old := library.multiple
 	library.multiple = multiple
 	return old
 }
 
-// SetMaxMove changes how much one call on a file moves, and gives what it was.
+// SetMaxMove changes how much one call on a file moves, and returns the value before.
 func SetMaxMove(bytes int) int {
 	old := maxMove
 	maxMove = bytes
